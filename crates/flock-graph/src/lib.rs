@@ -1,0 +1,1 @@
+//! flock-graph
