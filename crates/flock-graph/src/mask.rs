@@ -1,0 +1,259 @@
+//! Edges hidden from a [`Topology`] without touching it.
+//!
+//! Training hides the edges it asks about (section 8 of the specification): a neighbour reached only by hidden edges is no
+//! neighbour. The mask keeps, for whatever the hidden triples touch, the sorted *positions* that are gone: slots of a node,
+//! half-steps of a slot, triples of a relation, relations of the graph. Choosing uniformly among the rest is then exact index
+//! arithmetic, [`nth_kept`], so nothing is copied and a mask costs O(hidden · log), whatever the degrees and the graph's size.
+
+use crate::topology::{NodeId, Step, Topology, Triple};
+use std::ops::Range;
+
+/// The hidden edges of one topology. Only meaningful together with the topology it was made for.
+#[derive(Debug, Clone, Default)]
+pub struct Mask {
+    triples: Vec<u32>,           // hidden ids, ascending
+    in_relation: Vec<u32>,       // the same, counted from the start of their relation
+    relations: Vec<HiddenGroup>, // touched relations -> `in_relation`
+    gone_relations: Vec<u32>,    // positions in `relations_in_use` with no triple left
+    nodes: Vec<HiddenNode>,      // touched nodes, ascending
+    slots: Vec<u32>,             // per touched node, its slots that are gone
+    partial: Vec<HiddenGroup>,   // per touched node, its slots that keep some half-steps -> `steps`
+    steps: Vec<u32>,             // positions of hidden half-steps in their slot's list
+    table: Vec<u64>, // node << 32 | index in `nodes`, open addressing, size a power of two
+}
+
+/// A touched thing (relation id, or slot of a node) and where its hidden positions are.
+#[derive(Debug, Clone, Copy)]
+struct HiddenGroup {
+    key: u32,
+    start: u32,
+    end: u32,
+}
+
+/// What is hidden at one node.
+#[derive(Debug, Clone, Copy)]
+pub struct HiddenNode {
+    slots: (u32, u32),
+    partial: (u32, u32),
+    loop_gone: bool,
+}
+
+impl HiddenNode {
+    /// How many of the node's neighbours are gone.
+    #[inline]
+    pub fn neighbours_gone(&self) -> u32 {
+        self.slots.1 - self.slots.0
+    }
+    /// 1 if the node's self-loop slot is gone, else 0.
+    #[inline]
+    pub fn loops_gone(&self) -> u32 {
+        u32::from(self.loop_gone)
+    }
+}
+
+const EMPTY: u64 = u64::MAX;
+
+impl Mask {
+    /// Hides `hidden` from `topology`. Repeated triples count once and triples the graph does not have are ignored.
+    pub fn new(topology: &Topology, hidden: &[Triple]) -> Mask {
+        let mut triples: Vec<u32> = hidden
+            .iter()
+            .filter_map(|&t| topology.triple_id(t))
+            .collect();
+        triples.sort_unstable();
+        triples.dedup();
+        let mut mask = Mask::default();
+        mask.hide_in_relations(topology, &triples);
+        mask.hide_at_nodes(topology, &triples);
+        mask.triples = triples;
+        mask
+    }
+
+    /// Whether nothing is hidden.
+    pub fn is_empty(&self) -> bool {
+        self.triples.is_empty()
+    }
+    /// Number of distinct triples hidden.
+    pub fn len(&self) -> usize {
+        self.triples.len()
+    }
+    /// Whether the triple with this id is hidden.
+    pub fn hides(&self, id: u32) -> bool {
+        self.triples.binary_search(&id).is_ok()
+    }
+
+    /// What is hidden at node `v`, if anything.
+    #[inline]
+    pub fn node(&self, v: NodeId) -> Option<&HiddenNode> {
+        if self.table.is_empty() {
+            return None;
+        }
+        let mut at = hash(v, self.table.len());
+        loop {
+            let entry = self.table[at];
+            if (entry >> 32) as u32 == v && entry != EMPTY {
+                return Some(&self.nodes[entry as u32 as usize]);
+            }
+            if entry == EMPTY {
+                return None;
+            }
+            at = (at + 1) & (self.table.len() - 1);
+        }
+    }
+
+    /// Positions, among the node's slots, of the neighbours that are gone.
+    #[inline]
+    pub fn gone_slots(&self, node: &HiddenNode) -> &[u32] {
+        &self.slots[node.slots.0 as usize..node.slots.1 as usize]
+    }
+
+    /// Positions, in the list of a slot that is not gone, of its hidden half-steps.
+    #[inline]
+    pub fn hidden_steps(&self, node: &HiddenNode, slot: u32) -> &[u32] {
+        group(
+            &self.partial[node.partial.0 as usize..node.partial.1 as usize],
+            slot,
+            &self.steps,
+        )
+    }
+
+    /// Hidden triples of a relation, counted from the relation's first triple.
+    pub fn hidden_in_relation(&self, relation: u32) -> &[u32] {
+        group(&self.relations, relation, &self.in_relation)
+    }
+
+    /// Positions in [`Topology::relations_in_use`] of the relations with every triple hidden.
+    pub fn gone_relations(&self) -> &[u32] {
+        &self.gone_relations
+    }
+
+    fn hide_in_relations(&mut self, topology: &Topology, triples: &[u32]) {
+        let mut rest = triples;
+        while let Some(&id) = rest.first() {
+            let relation = topology.triple(id).relation;
+            let range = topology.relation_range(relation);
+            let (here, after) =
+                rest.split_at(rest.partition_point(|&id| (id as usize) < range.end));
+            let start = self.in_relation.len() as u32;
+            self.in_relation
+                .extend(here.iter().map(|&id| id - range.start as u32));
+            self.relations.push(HiddenGroup {
+                key: relation,
+                start,
+                end: self.in_relation.len() as u32,
+            });
+            if here.len() == range.len() {
+                let position = topology
+                    .relations_in_use()
+                    .partition_point(|&r| r < relation);
+                self.gone_relations.push(position as u32);
+            }
+            rest = after;
+        }
+    }
+
+    fn hide_at_nodes(&mut self, topology: &Topology, triples: &[u32]) {
+        let inverse = topology.num_relations();
+        let mut half_steps = Vec::with_capacity(2 * triples.len()); // (node, slot, position in the slot's list)
+        for &id in triples {
+            let Triple {
+                head,
+                relation,
+                tail,
+            } = topology.triple(id);
+            half_steps.extend(locate(topology, head, tail, relation));
+            if head != tail {
+                half_steps.extend(locate(topology, tail, head, relation + inverse));
+            }
+        }
+        half_steps.sort_unstable();
+
+        let mut ids = Vec::new();
+        for at_node in half_steps.chunk_by(|a, b| a.0 == b.0) {
+            let v = at_node[0].0;
+            let record = topology.record(v);
+            let (slots, partial) = (self.slots.len() as u32, self.partial.len() as u32);
+            let mut loop_gone = false;
+            for in_slot in at_node.chunk_by(|a, b| a.1 == b.1) {
+                let slot = in_slot[0].1;
+                let whole = match topology.slots()[(record.first() + slot) as usize].step() {
+                    Step::Single(_) => 1,
+                    Step::List(at) => topology.steps_at(at).len(),
+                };
+                if in_slot.len() < whole {
+                    let start = self.steps.len() as u32;
+                    self.steps
+                        .extend(in_slot.iter().map(|half_step| half_step.2));
+                    self.partial.push(HiddenGroup {
+                        key: slot,
+                        start,
+                        end: self.steps.len() as u32,
+                    });
+                } else if slot == record.degree() {
+                    loop_gone = true;
+                } else {
+                    self.slots.push(slot);
+                }
+            }
+            self.nodes.push(HiddenNode {
+                slots: (slots, self.slots.len() as u32),
+                partial: (partial, self.partial.len() as u32),
+                loop_gone,
+            });
+            ids.push(v);
+        }
+
+        if ids.is_empty() {
+            return;
+        }
+        self.table = vec![EMPTY; (2 * ids.len()).next_power_of_two()];
+        for (index, &v) in ids.iter().enumerate() {
+            let mut at = hash(v, self.table.len());
+            while self.table[at] != EMPTY {
+                at = (at + 1) & (self.table.len() - 1);
+            }
+            self.table[at] = u64::from(v) << 32 | index as u64;
+        }
+    }
+}
+
+/// Where the half-step `s0` from `v` to `w` stands; `None` only if the topology lacks it.
+fn locate(topology: &Topology, v: NodeId, w: NodeId, s0: u32) -> Option<(NodeId, u32, u32)> {
+    let slot = topology.find_slot(v, w)?;
+    let position = match topology.slots()[(topology.record(v).first() + slot) as usize].step() {
+        Step::Single(_) => 0,
+        Step::List(at) => topology.steps_at(at).binary_search(&s0).ok()? as u32,
+    };
+    Some((v, slot, position))
+}
+
+#[inline]
+fn group<'a>(groups: &[HiddenGroup], key: u32, positions: &'a [u32]) -> &'a [u32] {
+    let range: Range<usize> = match groups.binary_search_by_key(&key, |g| g.key) {
+        Ok(at) => groups[at].start as usize..groups[at].end as usize,
+        Err(_) => 0..0,
+    };
+    &positions[range]
+}
+
+/// Multiplicative hashing: the top bits of the product, as many as the table has.
+#[inline]
+fn hash(v: NodeId, size: usize) -> usize {
+    ((u64::from(v.wrapping_mul(0x9E37_79B1)) * size as u64) >> 32) as usize
+}
+
+/// The position of the `index`-th thing that is *not* in `gone`, a sorted list of positions. Exact, O(log).
+#[inline]
+pub fn nth_kept(gone: &[u32], index: u32) -> u32 {
+    // gone[i] - i things are kept before the i-th gone one, a non-decreasing sequence: skip those with at most `index`.
+    let (mut low, mut high) = (0, gone.len());
+    while low < high {
+        let middle = (low + high) / 2;
+        if gone[middle] - middle as u32 <= index {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    index + low as u32
+}

@@ -1,0 +1,603 @@
+//! The names-free index of one graph: which triples there are, and where a walk can go from each node.
+//!
+//! Two views of the same triples, both built by sorting, neither changed afterwards:
+//!
+//! - **Edges**: `(head, tail)` packed in a `u64`, sorted by (relation, head, tail). A triple's position is its id. A second
+//!   `u32` permutation sorted by (relation, tail, head) answers inverse types. 12 bytes a triple.
+//! - **Adjacency**: an 8-byte [`NodeRecord`] per node and an 8-byte [`Slot`] per (node, distinct neighbour). A slot names the
+//!   neighbour and, when a single triple joins the two, the step itself; otherwise it points into a list of steps.
+//!   At most 16 bytes a triple.
+//!
+//! A **half-step** is one raw triple seen from one of its ends: the type `s0` of the augmented edge that leaves this end, `r` at
+//! the head and `r + R` at the tail. The two labels of that triple for a move away from this end are `(s0, dir 0)` and
+//! `(inverse(s0), dir 1)`, so a uniform half-step and a fair coin are a uniform label (section 1 of the specification). A
+//! self-loop is stored as one half-step `s0 = r` in a slot of its own behind the neighbours; the coin gives its two types.
+
+use thiserror::Error;
+
+/// Dense id of an entity.
+pub type NodeId = u32;
+/// Id of a relation type: `0..R` is the raw relation `r`, `R..2R` its inverse `r + R`, and `2R` is "no type".
+pub type TypeId = u32;
+
+/// One fact, by ids.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Triple {
+    /// The node the edge leaves.
+    pub head: NodeId,
+    /// The raw relation, below `R`.
+    pub relation: u32,
+    /// The node the edge enters.
+    pub tail: NodeId,
+}
+
+/// Why a graph cannot be indexed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum TopologyError {
+    /// A head or tail is not below the number of nodes.
+    #[error(
+        "triple ({}, {}, {}) names a node outside 0..{num_nodes}",
+        triple.head, triple.relation, triple.tail
+    )]
+    NodeOutOfRange {
+        /// The offending triple.
+        triple: Triple,
+        /// The number of nodes given.
+        num_nodes: u32,
+    },
+    /// A relation is not below the number of relations.
+    #[error(
+        "triple ({}, {}, {}) names a relation outside 0..{num_relations}",
+        triple.head, triple.relation, triple.tail
+    )]
+    RelationOutOfRange {
+        /// The offending triple.
+        triple: Triple,
+        /// The number of relations given.
+        num_relations: u32,
+    },
+    /// More triples than 32-bit offsets can address once each is seen from both ends.
+    #[error("{found} triples; at most {} (2^30) can be indexed", MAX_TRIPLES)]
+    TooManyTriples {
+        /// The number of triples given.
+        found: usize,
+    },
+    /// More relations than type ids can hold once inverses are added.
+    #[error("{found} relations; at most {} (2^30) can be indexed", MAX_RELATIONS)]
+    TooManyRelations {
+        /// The number of relations given.
+        found: u32,
+    },
+    /// The lists of parallel triples outgrew their 31-bit index.
+    #[error(
+        "too many parallel triples between the same nodes: their lists need more than 2^31 entries"
+    )]
+    TooManyParallel,
+}
+
+/// The most triples one graph can hold.
+pub const MAX_TRIPLES: usize = 1 << 30;
+/// The most raw relations one graph can hold.
+pub const MAX_RELATIONS: u32 = 1 << 30;
+
+/// Set in a slot's step word when the word is an index into the lists of parallel half-steps.
+const PARALLEL: u32 = 1 << 31;
+/// Set in a node's second word when a self-loop slot follows its neighbours.
+const HAS_LOOP: u32 = 1 << 31;
+/// Stands for the node itself while half-steps are sorted, so that loops come last. Never an id: ids are below a `u32` count.
+const LOOP_LAST: u32 = u32::MAX;
+
+/// Where a node's slots are and how many neighbours it has.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(8))]
+pub struct NodeRecord {
+    first: u32,
+    degree_and_loop: u32,
+}
+
+impl NodeRecord {
+    /// Index of the node's first slot.
+    #[inline]
+    pub fn first(self) -> u32 {
+        self.first
+    }
+    /// Number of distinct neighbours, the node itself excluded.
+    #[inline]
+    pub fn degree(self) -> u32 {
+        self.degree_and_loop & !HAS_LOOP
+    }
+    /// 1 if a self-loop slot stands behind the neighbours' slots, else 0.
+    #[inline]
+    pub fn loops(self) -> u32 {
+        self.degree_and_loop >> 31
+    }
+}
+
+/// A distinct neighbour (high half, so that slots sort by neighbour) and the step to it (low half).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(transparent)]
+pub struct Slot(u64);
+
+impl Slot {
+    #[inline]
+    fn new(neighbour: NodeId, step: u32) -> Slot {
+        Slot(u64::from(neighbour) << 32 | u64::from(step))
+    }
+    /// The node this slot leads to; the slot's own node for a self-loop.
+    #[inline]
+    pub fn neighbour(self) -> NodeId {
+        (self.0 >> 32) as u32
+    }
+    /// The half-step, or where its list is.
+    #[inline]
+    pub fn step(self) -> Step {
+        let word = self.0 as u32;
+        if word & PARALLEL == 0 {
+            Step::Single(word)
+        } else {
+            Step::List(word & !PARALLEL)
+        }
+    }
+}
+
+/// What a slot says about the half-steps to its neighbour.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The only half-step: its type with direction 0.
+    Single(TypeId),
+    /// Index into [`Topology::parallel`] of the number of half-steps, which follow it in increasing order.
+    List(u32),
+}
+
+/// A graph indexed for walking, for known answers and for hiding edges.
+#[derive(Debug, Clone)]
+pub struct Topology {
+    num_relations: u32,
+    edges: Vec<u64>,     // (triples): head << 32 | tail, sorted within each relation
+    offsets: Vec<u32>,   // (R + 1): the range of each relation in `edges`
+    by_tail: Vec<u32>,   // (triples): ids sorted by (relation, tail, head)
+    relations: Vec<u32>, // relations that have a triple, ascending
+    adjacency: Adjacency,
+}
+
+/// Where a walk can go from each node.
+#[derive(Debug, Clone)]
+struct Adjacency {
+    nodes: Vec<NodeRecord>, // (V)
+    slots: Vec<Slot>,       // grouped by node, sorted by neighbour, self-loop last
+    parallel: Vec<u32>,     // lists [count, s0, s0, ...] of the slots with several half-steps
+}
+
+impl Topology {
+    /// Indexes `triples`; duplicates are dropped.
+    ///
+    /// # Errors
+    /// An id out of range, or a graph too large for 32-bit offsets.
+    pub fn build(
+        num_nodes: u32,
+        num_relations: u32,
+        triples: Vec<Triple>,
+    ) -> Result<Topology, TopologyError> {
+        if triples.len() > MAX_TRIPLES {
+            return Err(TopologyError::TooManyTriples {
+                found: triples.len(),
+            });
+        }
+        if num_relations > MAX_RELATIONS {
+            return Err(TopologyError::TooManyRelations {
+                found: num_relations,
+            });
+        }
+        for &triple in &triples {
+            if triple.head >= num_nodes || triple.tail >= num_nodes {
+                return Err(TopologyError::NodeOutOfRange { triple, num_nodes });
+            }
+            if triple.relation >= num_relations {
+                return Err(TopologyError::RelationOutOfRange {
+                    triple,
+                    num_relations,
+                });
+            }
+        }
+        let (edges, offsets) = sort_edges(num_relations, triples);
+        let by_tail = sort_by_tail(&edges, &offsets);
+        let adjacency = Adjacency::build(num_nodes, num_relations, &edges, &offsets)?;
+        let relations = (0..num_relations)
+            .filter(|&r| offsets[r as usize] < offsets[r as usize + 1])
+            .collect();
+        Ok(Topology {
+            num_relations,
+            edges,
+            offsets,
+            by_tail,
+            relations,
+            adjacency,
+        })
+    }
+
+    /// Number of nodes, those without an edge included.
+    pub fn num_nodes(&self) -> u32 {
+        self.adjacency.nodes.len() as u32
+    }
+    /// Number `R` of raw relations.
+    #[inline]
+    pub fn num_relations(&self) -> u32 {
+        self.num_relations
+    }
+    /// Number `2R` of relation types.
+    pub fn num_types(&self) -> u32 {
+        2 * self.num_relations
+    }
+    /// The reserved type `2R`.
+    #[inline]
+    pub fn no_type(&self) -> TypeId {
+        2 * self.num_relations
+    }
+    /// The type of the same edges walked the other way. "No type" and unknown ids are their own inverse.
+    #[inline]
+    pub fn inverse(&self, t: TypeId) -> TypeId {
+        if t < self.num_relations {
+            t + self.num_relations
+        } else if t < self.num_types() {
+            t - self.num_relations
+        } else {
+            t
+        }
+    }
+    /// Number of distinct triples.
+    pub fn num_triples(&self) -> usize {
+        self.edges.len()
+    }
+
+    /// All triples in (relation, head, tail) order; the position is the triple's id.
+    pub fn triples(&self) -> impl ExactSizeIterator<Item = Triple> + '_ {
+        let mut relation = 0;
+        self.edges.iter().enumerate().map(move |(id, &edge)| {
+            while self.offsets[relation + 1] as usize <= id {
+                relation += 1;
+            }
+            unpack(edge, relation as u32)
+        })
+    }
+
+    /// The triple with this id.
+    ///
+    /// # Panics
+    /// If `id` is not below [`Topology::num_triples`].
+    pub fn triple(&self, id: u32) -> Triple {
+        let edge = self.edges[id as usize];
+        let relation = self.offsets.partition_point(|&start| start <= id) - 1;
+        unpack(edge, relation as u32)
+    }
+
+    /// The id of a triple, if the graph has it.
+    pub fn triple_id(&self, t: Triple) -> Option<u32> {
+        let range = self.relation_range(t.relation);
+        let found = self.edges[range.clone()]
+            .binary_search(&pack(t.head, t.tail))
+            .ok()?;
+        Some((range.start + found) as u32)
+    }
+
+    /// Known answers of (head, type, ?) for raw and inverse types, sorted and distinct; none for "no type" or unknown ids.
+    pub fn answers(&self, head: NodeId, t: TypeId) -> impl ExactSizeIterator<Item = NodeId> + '_ {
+        let inverse = t >= self.num_relations;
+        let range = self.relation_range(if inverse { t - self.num_relations } else { t });
+        let (low, high) = if inverse {
+            let ids = &self.by_tail[range.clone()];
+            let tail = |&id: &u32| self.edges[id as usize] as u32;
+            (
+                ids.partition_point(|id| tail(id) < head),
+                ids.partition_point(|id| tail(id) <= head),
+            )
+        } else {
+            let edges = &self.edges[range.clone()];
+            let source = |&edge: &u64| (edge >> 32) as u32;
+            (
+                edges.partition_point(|e| source(e) < head),
+                edges.partition_point(|e| source(e) <= head),
+            )
+        };
+        (range.start + low..range.start + high).map(move |i| {
+            if inverse {
+                (self.edges[self.by_tail[i] as usize] >> 32) as u32
+            } else {
+                self.edges[i] as u32
+            }
+        })
+    }
+
+    /// The raw relations `r` with `(head, r, tail)` in the graph, ascending.
+    pub fn relations_between(&self, head: NodeId, tail: NodeId) -> Vec<u32> {
+        let Some(local) = self.find_slot(head, tail) else {
+            return Vec::new();
+        };
+        let slot =
+            self.adjacency.slots[(self.adjacency.nodes[head as usize].first + local) as usize];
+        let steps = match slot.step() {
+            Step::Single(s0) => vec![s0],
+            Step::List(at) => self.steps_at(at).to_vec(),
+        };
+        steps
+            .into_iter()
+            .filter(|&s0| s0 < self.num_relations)
+            .collect()
+    }
+
+    /// Whether `(head, t, tail)` is an edge of the graph with its inverses.
+    pub fn contains(&self, head: NodeId, t: TypeId, tail: NodeId) -> bool {
+        let triple = if t < self.num_relations {
+            Triple {
+                head,
+                relation: t,
+                tail,
+            }
+        } else {
+            Triple {
+                head: tail,
+                relation: t - self.num_relations,
+                tail: head,
+            }
+        };
+        self.triple_id(triple).is_some()
+    }
+
+    /// Number of distinct neighbours, the node itself excluded; 0 for an unknown node.
+    pub fn degree(&self, v: NodeId) -> u32 {
+        self.record(v).degree()
+    }
+
+    /// The distinct neighbours in increasing order, the node itself excluded.
+    pub fn neighbours(&self, v: NodeId) -> impl ExactSizeIterator<Item = NodeId> + '_ {
+        let record = self.record(v);
+        let first = record.first as usize;
+        self.adjacency.slots[first..first + record.degree() as usize]
+            .iter()
+            .map(|slot| slot.neighbour())
+    }
+
+    /// Bytes held by the index.
+    pub fn memory_bytes(&self) -> usize {
+        fn bytes<T>(v: &Vec<T>) -> usize {
+            v.capacity() * size_of::<T>()
+        }
+        bytes(&self.edges)
+            + bytes(&self.offsets)
+            + bytes(&self.by_tail)
+            + bytes(&self.relations)
+            + bytes(&self.adjacency.nodes)
+            + bytes(&self.adjacency.slots)
+            + bytes(&self.adjacency.parallel)
+    }
+
+    // What follows is for those who walk or hide edges.
+
+    /// The relations that have at least one triple, ascending.
+    pub fn relations_in_use(&self) -> &[u32] {
+        &self.relations
+    }
+
+    /// The ids of a relation's triples; empty for an unknown relation.
+    pub fn relation_range(&self, relation: u32) -> std::ops::Range<usize> {
+        if relation < self.num_relations {
+            self.offsets[relation as usize] as usize..self.offsets[relation as usize + 1] as usize
+        } else {
+            0..0
+        }
+    }
+
+    /// Head and tail of the triple with this id.
+    ///
+    /// # Panics
+    /// If `id` is not below [`Topology::num_triples`].
+    #[inline]
+    pub fn ends(&self, id: usize) -> (NodeId, NodeId) {
+        ((self.edges[id] >> 32) as u32, self.edges[id] as u32)
+    }
+
+    /// The node's record; that of an isolated node if the node is unknown.
+    #[inline]
+    pub fn record(&self, v: NodeId) -> NodeRecord {
+        self.adjacency
+            .nodes
+            .get(v as usize)
+            .copied()
+            .unwrap_or_default()
+    }
+
+    /// All node records.
+    #[inline]
+    pub fn records(&self) -> &[NodeRecord] {
+        &self.adjacency.nodes
+    }
+
+    /// All slots, grouped by node as the records say.
+    #[inline]
+    pub fn slots(&self) -> &[Slot] {
+        &self.adjacency.slots
+    }
+
+    /// The lists of parallel half-steps that [`Step::List`] points into.
+    #[inline]
+    pub fn parallel(&self) -> &[u32] {
+        &self.adjacency.parallel
+    }
+
+    /// Position among the node's own slots of the one that leads to `w`; the self-loop's slot, at the degree, when `w` is `v`.
+    pub fn find_slot(&self, v: NodeId, w: NodeId) -> Option<u32> {
+        let record = self.record(v);
+        if v == w {
+            return (record.loops() == 1).then_some(record.degree());
+        }
+        let first = record.first as usize;
+        let slots = &self.adjacency.slots[first..first + record.degree() as usize];
+        slots
+            .binary_search_by_key(&w, |slot| slot.neighbour())
+            .ok()
+            .map(|at| at as u32)
+    }
+
+    /// The list of half-steps that [`Step::List`] points to.
+    ///
+    /// # Panics
+    /// If `at` does not come from a slot of this topology.
+    #[inline]
+    pub fn steps_at(&self, at: u32) -> &[u32] {
+        let at = at as usize;
+        &self.adjacency.parallel[at + 1..at + 1 + self.adjacency.parallel[at] as usize]
+    }
+}
+
+#[inline]
+fn pack(head: NodeId, tail: NodeId) -> u64 {
+    u64::from(head) << 32 | u64::from(tail)
+}
+
+#[inline]
+fn unpack(edge: u64, relation: u32) -> Triple {
+    Triple {
+        head: (edge >> 32) as u32,
+        relation,
+        tail: edge as u32,
+    }
+}
+
+/// Scatters by relation, then sorts each relation's packed pairs and drops repeats.
+fn sort_edges(num_relations: u32, triples: Vec<Triple>) -> (Vec<u64>, Vec<u32>) {
+    let mut ends = vec![0u32; num_relations as usize + 1];
+    for t in &triples {
+        ends[t.relation as usize + 1] += 1;
+    }
+    for r in 0..num_relations as usize {
+        ends[r + 1] += ends[r];
+    }
+    let mut edges = vec![0u64; triples.len()];
+    // `ends[r]` moves from the start of relation r to its end, which is where r + 1 started.
+    for t in &triples {
+        let at = &mut ends[t.relation as usize];
+        edges[*at as usize] = pack(t.head, t.tail);
+        *at += 1;
+    }
+    drop(triples);
+    let mut offsets = vec![0u32; num_relations as usize + 1];
+    let (mut start, mut kept) = (0, 0);
+    for r in 0..num_relations as usize {
+        let end = ends[r] as usize;
+        edges[start..end].sort_unstable();
+        let first = kept;
+        for i in start..end {
+            let edge = edges[i];
+            if kept == first || edges[kept - 1] != edge {
+                edges[kept] = edge;
+                kept += 1;
+            }
+        }
+        offsets[r + 1] = kept as u32;
+        start = end;
+    }
+    edges.truncate(kept);
+    edges.shrink_to_fit();
+    (edges, offsets)
+}
+
+/// Ids in (relation, tail, head) order: within a relation ids already follow (head, tail), so (tail, id) is that order.
+fn sort_by_tail(edges: &[u64], offsets: &[u32]) -> Vec<u32> {
+    let mut by_tail = Vec::with_capacity(edges.len());
+    let mut keys = Vec::new();
+    for range in offsets.windows(2) {
+        keys.clear();
+        keys.extend((range[0]..range[1]).map(|id| pack(edges[id as usize] as u32, id)));
+        keys.sort_unstable();
+        by_tail.extend(keys.iter().map(|&key| key as u32));
+    }
+    by_tail
+}
+
+impl Adjacency {
+    /// Scatters the half-steps to their nodes, sorts them there, and folds parallel ones into one slot, all in one buffer.
+    fn build(
+        num_nodes: u32,
+        num_relations: u32,
+        edges: &[u64],
+        offsets: &[u32],
+    ) -> Result<Adjacency, TopologyError> {
+        let mut ends = vec![0u32; num_nodes as usize + 1];
+        for &edge in edges {
+            let (head, tail) = ((edge >> 32) as usize, edge as u32 as usize);
+            ends[head + 1] += 1;
+            ends[tail + 1] += u32::from(head != tail);
+        }
+        for v in 0..num_nodes as usize {
+            ends[v + 1] += ends[v];
+        }
+        let mut slots = vec![Slot(0); ends[num_nodes as usize] as usize];
+        let mut put = |v: u32, slot: Slot| {
+            let at = &mut ends[v as usize];
+            slots[*at as usize] = slot;
+            *at += 1;
+        };
+        for (relation, range) in offsets.windows(2).enumerate() {
+            let relation = relation as u32;
+            for &edge in &edges[range[0] as usize..range[1] as usize] {
+                let Triple { head, tail, .. } = unpack(edge, relation);
+                if head == tail {
+                    put(head, Slot::new(LOOP_LAST, relation));
+                } else {
+                    put(head, Slot::new(tail, relation));
+                    put(tail, Slot::new(head, relation + num_relations));
+                }
+            }
+        }
+
+        let mut nodes = vec![NodeRecord::default(); num_nodes as usize];
+        let mut parallel = Vec::new();
+        let (mut start, mut kept) = (0, 0);
+        for v in 0..num_nodes {
+            let end = ends[v as usize] as usize;
+            slots[start..end].sort_unstable();
+            let first = kept;
+            let mut has_loop = 0;
+            while start < end {
+                let neighbour = slots[start].neighbour();
+                let run = slots[start..end]
+                    .iter()
+                    .take_while(|s| s.neighbour() == neighbour)
+                    .count();
+                let step = if run == 1 {
+                    slots[start].0 as u32
+                } else {
+                    let at = parallel.len();
+                    if at + run >= PARALLEL as usize {
+                        return Err(TopologyError::TooManyParallel);
+                    }
+                    parallel.push(run as u32);
+                    parallel.extend(slots[start..start + run].iter().map(|s| s.0 as u32));
+                    at as u32 | PARALLEL
+                };
+                let neighbour = if neighbour == LOOP_LAST {
+                    has_loop = HAS_LOOP;
+                    v
+                } else {
+                    neighbour
+                };
+                slots[kept] = Slot::new(neighbour, step);
+                kept += 1;
+                start += run;
+            }
+            let degree = (kept - first) as u32 - u32::from(has_loop != 0);
+            nodes[v as usize] = NodeRecord {
+                first: first as u32,
+                degree_and_loop: degree | has_loop,
+            };
+        }
+        slots.truncate(kept);
+        slots.shrink_to_fit();
+        parallel.shrink_to_fit();
+        Ok(Adjacency {
+            nodes,
+            slots,
+            parallel,
+        })
+    }
+}
