@@ -1,0 +1,493 @@
+//! Consensus: what all positions that visit a node (or show a type) say of it, pooled back onto it.
+//!
+//! For each group `g` (a node or a type) and head `k`, over the positions `p` of the group:
+//! ```text
+//! w_p = softmax_p(logit_k(x_p))        state[g][k] += Σ_p w_p · (W x_p + b)[k]
+//! ```
+//! where `[k]` is the k-th slice of 16. The published softmax adds 1e-8 to the denominator.
+//!
+//! Fast version: the projection is linear, so `Σ w_p x_p` is pooled first, per head over the full width, and projected
+//! once per group instead of once per position. The denominator is at least one (the largest term is e⁰), so 1e-8 is
+//! below its rounding and is left out. Positions are visited in row order within a group, in chunks of fixed size:
+//! the sums are the same bits however the groups are shared among threads.
+
+use crate::linear::{pack_panel, tile};
+use crate::simd::{Engine, Kernel, Mac, Vector};
+use crate::{Aligned, D, DH, H, SOFTMAX_EPS};
+
+/// Parameters of one side, nodes or types.
+#[derive(Clone, Copy)]
+pub struct Weights<'a> {
+    /// `to_*`, (D, D)
+    pub value: &'a [f32],
+    /// (D)
+    pub value_bias: &'a [f32],
+    /// `*_logit`, (H, D)
+    pub logit: &'a [f32],
+    /// (H)
+    pub logit_bias: &'a [f32],
+}
+
+/// The definition: `states[g] +=` the pooled, projected rows of group `g`. Groups without a row keep their state.
+pub fn plain(
+    x: &[f32],          // (P, D)
+    group: &[u32],      // (P)
+    states: &mut [f32], // (G, D)
+    w: Weights<'_>,
+) {
+    let rows = group.len();
+    let groups = states.len() / D;
+    let (mut value, mut logit) = (vec![0.0; rows * D], vec![0.0; rows * H]);
+    crate::linear::plain(x, w.value, w.value_bias, &mut value, D);
+    crate::linear::plain(x, w.logit, w.logit_bias, &mut logit, D);
+    let mut max = vec![f32::NEG_INFINITY; groups * H];
+    for p in 0..rows {
+        for k in 0..H {
+            let m = &mut max[group[p] as usize * H + k];
+            *m = m.max(logit[p * H + k]);
+        }
+    }
+    let (mut sum, mut total) = (vec![0.0; groups * D], vec![0.0; groups * H]);
+    for p in 0..rows {
+        let g = group[p] as usize;
+        for k in 0..H {
+            let e = (logit[p * H + k] - max[g * H + k]).exp();
+            total[g * H + k] += e;
+            for c in k * DH..(k + 1) * DH {
+                sum[g * D + c] += e * value[p * D + c];
+            }
+        }
+    }
+    for g in 0..groups {
+        for c in 0..D {
+            states[g * D + c] += sum[g * D + c] / (total[g * H + c / DH] + SOFTMAX_EPS);
+        }
+    }
+}
+
+/// Rows sorted by group.
+#[derive(Default)]
+pub struct Groups {
+    /// Groups that have a row, ascending.
+    ids: Vec<u32>,
+    /// Where the rows of `ids[i]` begin in `rows`; one more at the end.
+    starts: Vec<u32>,
+    rows: Vec<u32>,
+    counts: Vec<u32>,
+}
+
+impl Groups {
+    /// Sorts rows by group, keeping their order within each: a counting sort over `groups` groups.
+    ///
+    /// `group` gives each row's group, in row order, and is called twice.
+    pub fn build(&mut self, groups: usize, rows: usize, group: impl Fn(usize) -> u32) {
+        self.counts.clear();
+        self.counts.resize(groups, 0);
+        for p in 0..rows {
+            self.counts[group(p) as usize] += 1;
+        }
+        self.ids.clear();
+        self.starts.clear();
+        let mut start = 0;
+        for (g, count) in self.counts.iter_mut().enumerate() {
+            let n = std::mem::replace(count, start);
+            if n > 0 {
+                self.ids.push(g as u32);
+                self.starts.push(start);
+                start += n;
+            }
+        }
+        self.starts.push(start);
+        self.rows.resize(rows, 0);
+        for p in 0..rows {
+            let next = &mut self.counts[group(p) as usize];
+            self.rows[*next as usize] = p as u32;
+            *next += 1;
+        }
+    }
+
+    /// Groups that have a row, ascending.
+    pub fn ids(&self) -> &[u32] {
+        &self.ids
+    }
+
+    /// The rows of the `i`-th of [`Self::ids`].
+    pub fn rows(&self, i: usize) -> &[u32] {
+        &self.rows[self.starts[i] as usize..self.starts[i + 1] as usize]
+    }
+
+    /// Cuts `ids` into at most `parts` ranges of about equal row counts.
+    pub fn split(&self, parts: usize) -> Vec<std::ops::Range<usize>> {
+        let mut ranges = Vec::with_capacity(parts);
+        let mut from = 0;
+        for part in 1..=parts {
+            let until = (self.rows.len() * part / parts) as u32;
+            let to = if part == parts { self.ids.len() } else { self.starts.partition_point(|s| *s < until) };
+            let to = to.clamp(from, self.ids.len());
+            if to > from {
+                ranges.push(from..to);
+            }
+            from = to;
+        }
+        ranges
+    }
+}
+
+/// Columns of a row of logits: `H` for nodes, then `H` for types.
+pub const LOGITS: usize = 2 * H;
+
+/// Both sides' parameters packed for an engine.
+pub struct Consensus {
+    engine: Engine,
+    values: [Aligned<u32>; 2],      // ([node, type]), each (H, D / per, DH)
+    value_biases: [Aligned<f32>; 2], // (D)
+    logits: Aligned<u32>,           // (D, lanes): full precision always, the first LOGITS columns used
+    logit_biases: Aligned<f32>,     // (lanes)
+}
+
+/// Which states are updated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Side {
+    /// Node states.
+    Node = 0,
+    /// Type states.
+    Type = 1,
+}
+
+/// Working memory of one thread.
+#[derive(Default)]
+pub struct Scratch {
+    e: Aligned<f32>,      // (CHUNK_ROWS, H)
+    pooled: Aligned<f32>, // (BATCH, H, D)
+    staged: Aligned<u32>, // (BATCH, H, D / per)
+}
+
+/// Positions pooled at a time within a group: their rows stay in L1 for the passes over them.
+const CHUNK_ROWS: usize = 64;
+/// Groups projected at a time.
+const BATCH: usize = 12;
+
+impl Consensus {
+    /// Packs both sides.
+    pub fn new(engine: Engine, node: Weights<'_>, ty: Weights<'_>) -> Consensus {
+        let pack = |w: Weights<'_>| {
+            let mut units = Vec::with_capacity(D * D);
+            for k in 0..H {
+                pack_panel(engine, &mut units, D, DH, |n, c| w.value[(k * DH + n) * D + c]);
+            }
+            Aligned::from_slice(&units)
+        };
+        let lanes = engine.lanes();
+        let mut logits = Aligned::<u32>::zeros(D * lanes);
+        let mut logit_biases = Aligned::<f32>::zeros(lanes);
+        for (side, w) in [node, ty].into_iter().enumerate() {
+            for k in 0..H {
+                logit_biases[side * H + k] = w.logit_bias[k];
+                for c in 0..D {
+                    logits[c * lanes + side * H + k] = w.logit[k * D + c].to_bits();
+                }
+            }
+        }
+        Consensus {
+            engine,
+            values: [pack(node), pack(ty)],
+            value_biases: [Aligned::from_slice(node.value_bias), Aligned::from_slice(ty.value_bias)],
+            logits,
+            logit_biases,
+        }
+    }
+
+    /// The logits of all heads of both sides, for every row.
+    pub fn logits(
+        &self,
+        x: &[f32],       // (P, D)
+        out: &mut [f32], // (P, LOGITS)
+    ) {
+        assert!(x.len() % D == 0 && out.len() == x.len() / D * LOGITS);
+        self.engine.run(LogitsKernel { layer: self, x, out });
+    }
+
+    /// Pools the groups `range` of `groups` and adds the result to their states.
+    ///
+    /// `write(g, update)` receives each group's update, a row of width `D`, in order.
+    pub fn pool(
+        &self,
+        side: Side,
+        x: &[f32],      // (P, D)
+        logits: &[f32], // (P, LOGITS)
+        groups: &Groups,
+        range: std::ops::Range<usize>,
+        scratch: &mut Scratch,
+        write: &mut dyn FnMut(u32, &[f32]),
+    ) {
+        let rows = x.len() / D;
+        assert!(logits.len() == rows * LOGITS && groups.rows.len() <= rows);
+        self.engine.run(Pool { layer: self, side, x, logits, groups, range, scratch, write });
+    }
+}
+
+struct LogitsKernel<'a> {
+    layer: &'a Consensus,
+    x: &'a [f32],
+    out: &'a mut [f32],
+}
+
+impl Kernel for LogitsKernel<'_> {
+    type Out = ();
+    #[inline(always)]
+    unsafe fn run<M: Mac>(self) {
+        const R: usize = 10;
+        let rows = self.x.len() / D;
+        // SAFETY: a tile starts at most at row `rows - R`; fewer rows than R go one at a time.
+        unsafe {
+            let bias = M::V::load(self.layer.logit_biases.as_ptr());
+            let mut p = 0;
+            while p < rows {
+                let from = self.x.as_ptr().add(p * D).cast();
+                let to = self.out.as_mut_ptr().add(p * LOGITS);
+                let w = self.layer.logits.as_ptr();
+                if p + R <= rows {
+                    let mut acc = [[bias]; R];
+                    tile::<crate::simd::F32<M::V>, R, 1>(&mut acc, D, from, D, w);
+                    store_logits(&acc, to);
+                    p += R;
+                } else {
+                    let mut acc = [[bias]; 1];
+                    tile::<crate::simd::F32<M::V>, 1, 1>(&mut acc, D, from, D, w);
+                    store_logits(&acc, to);
+                    p += 1;
+                }
+            }
+        }
+    }
+}
+
+/// Writes the first [`LOGITS`] lanes of each row.
+#[inline(always)]
+unsafe fn store_logits<V: Vector>(acc: &[[V; 1]], to: *mut f32) {
+    let mut lanes = [0.0f32; 16];
+    unsafe {
+        for (i, [v]) in acc.iter().enumerate() {
+            v.store(lanes.as_mut_ptr());
+            std::ptr::copy_nonoverlapping(lanes.as_ptr(), to.add(i * LOGITS), LOGITS);
+        }
+    }
+}
+
+struct Pool<'a> {
+    layer: &'a Consensus,
+    side: Side,
+    x: &'a [f32],
+    logits: &'a [f32],
+    groups: &'a Groups,
+    range: std::ops::Range<usize>,
+    scratch: &'a mut Scratch,
+    write: &'a mut dyn FnMut(u32, &[f32]),
+}
+
+impl Kernel for Pool<'_> {
+    type Out = ();
+    #[inline(always)]
+    unsafe fn run<M: Mac>(self) {
+        let Pool { layer, side, x, logits, groups, range, scratch, write } = self;
+        let units = D / M::K_PER;
+        scratch.e.resize(CHUNK_ROWS * H);
+        scratch.pooled.resize(BATCH * H * D);
+        scratch.staged.resize(BATCH * H * units);
+        let mut next = range.start;
+        while next < range.end {
+            let batch = BATCH.min(range.end - next);
+            // SAFETY: rows in `groups` are below `x`'s row count (checked at the door: it was built over those rows);
+            // the scratch has room for BATCH groups.
+            unsafe {
+                for i in 0..batch {
+                    let pooled = scratch.pooled.as_mut_ptr().add(i * H * D);
+                    let rows = groups.rows(next + i);
+                    if M::V::LANES == 16 {
+                        pool_group::<M, 4>(x, logits, side, rows, &mut scratch.e, pooled);
+                    } else {
+                        pool_group::<M, 2>(x, logits, side, rows, &mut scratch.e, pooled);
+                    }
+                    for c in (0..H * D).step_by(M::V::LANES) {
+                        M::stage(M::V::load(pooled.add(c)), scratch.staged.as_mut_ptr().add(i * H * units), c);
+                    }
+                }
+                // The pooled rows are spent: their room takes the projected ones.
+                let out = scratch.pooled.as_mut_ptr();
+                if M::V::LANES == 16 {
+                    project::<M, 12, 1>(layer, side, &scratch.staged, out);
+                } else {
+                    project::<M, 6, 2>(layer, side, &scratch.staged, out);
+                }
+            }
+            for i in 0..batch {
+                write(groups.ids[next + i], &scratch.pooled[i * D..][..D]);
+            }
+            next += batch;
+        }
+    }
+}
+
+/// Softmax-weighted means of the rows of one group, per head over the full width: `pooled` (H, D).
+#[inline(always)]
+unsafe fn pool_group<M: Mac, const C: usize>(
+    x: &[f32],
+    logits: &[f32],
+    side: Side,
+    rows: &[u32],
+    e: &mut [f32], // (CHUNK_ROWS, H)
+    pooled: *mut f32,
+) {
+    let lanes = M::V::LANES;
+    let logit = |p: u32| &logits[p as usize * LOGITS + side as usize * H..][..H];
+    unsafe {
+        if let [p] = rows {
+            // A single position has weight one.
+            let from = x.as_ptr().add(*p as usize * D);
+            for c in (0..D).step_by(lanes) {
+                let v = M::V::load(from.add(c));
+                for k in 0..H {
+                    v.store(pooled.add(k * D + c));
+                }
+            }
+            return;
+        }
+        let mut max = [f32::NEG_INFINITY; H];
+        for &p in rows {
+            for (m, a) in max.iter_mut().zip(logit(p)) {
+                *m = if *a > *m { *a } else { *m };
+            }
+        }
+        for c in (0..H * D).step_by(lanes) {
+            M::V::zero().store(pooled.add(c));
+        }
+        let mut total = [0.0f32; H];
+        let log2e = M::V::splat(std::f32::consts::LOG2_E);
+        for chunk in rows.chunks(CHUNK_ROWS) {
+            for (e, &p) in e.chunks_exact_mut(H).zip(chunk) {
+                for ((e, a), m) in e.iter_mut().zip(logit(p)).zip(max) {
+                    *e = a - m;
+                }
+            }
+            for i in (0..chunk.len() * H).step_by(lanes) {
+                let at = e.as_mut_ptr().add(i);
+                M::V::load(at).mul(log2e).clamp(-126.0, 0.0).exp2().store(at);
+            }
+            for e in e.chunks_exact(H).take(chunk.len()) {
+                for (t, e) in total.iter_mut().zip(e) {
+                    *t += e;
+                }
+            }
+            for c0 in (0..D).step_by(C * lanes) {
+                let mut acc = [[M::V::zero(); C]; H];
+                for k in 0..H {
+                    for c in 0..C {
+                        acc[k][c] = M::V::load(pooled.add(k * D + c0 + c * lanes));
+                    }
+                }
+                for (i, &p) in chunk.iter().enumerate() {
+                    let from = x.as_ptr().add(p as usize * D + c0);
+                    let mut v = [M::V::zero(); C];
+                    for c in 0..C {
+                        v[c] = M::V::load(from.add(c * lanes));
+                    }
+                    for k in 0..H {
+                        let w = M::V::splat(*e.get_unchecked(i * H + k));
+                        for c in 0..C {
+                            acc[k][c] = w.mul_add(v[c], acc[k][c]);
+                        }
+                    }
+                }
+                for k in 0..H {
+                    for c in 0..C {
+                        acc[k][c].store(pooled.add(k * D + c0 + c * lanes));
+                    }
+                }
+            }
+        }
+        for k in 0..H {
+            let share = M::V::splat(1.0 / total[k]);
+            for c in (0..D).step_by(lanes) {
+                let at = pooled.add(k * D + c);
+                M::V::load(at).mul(share).store(at);
+            }
+        }
+    }
+}
+
+/// `out[i][k] = W[k] pooled[i][k] + b[k]` for the BATCH groups staged.
+#[inline(always)]
+unsafe fn project<M: Mac, const R: usize, const C: usize>(layer: &Consensus, side: Side, staged: &[u32], out: *mut f32) {
+    let (units, lanes) = (D / M::K_PER, M::V::LANES);
+    unsafe {
+        for k in 0..H {
+            let w = layer.values[side as usize].as_ptr().add(k * units * DH);
+            let mut start = [M::V::zero(); C];
+            for c in 0..C {
+                start[c] = M::V::load(layer.value_biases[side as usize].as_ptr().add(k * DH + c * lanes));
+            }
+            for i in (0..BATCH).step_by(R) {
+                let mut acc = [start; R];
+                let from = staged.as_ptr().add((i * H + k) * units);
+                tile::<M, R, C>(&mut acc, units, from, H * units, w);
+                for r in 0..R {
+                    for c in 0..C {
+                        acc[r][c].store(out.add((i + r) * D + k * DH + c * lanes));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simd::Precision;
+    use crate::testing::{assert_close, noise};
+
+    #[test]
+    fn fast_equals_plain_on_uneven_groups() {
+        // 333 rows in 40 groups: some empty, some of one row, one of more than two chunks.
+        let rows = 333;
+        let group: Vec<u32> = noise(1, rows, 1.0)
+            .iter()
+            .enumerate()
+            .map(|(i, v)| if i % 2 == 0 { 7 } else { ((v.abs() * 1e5) as u32 % 20) * 2 })
+            .collect();
+        let x = noise(2, rows * D, 1.0);
+        let parts: Vec<Vec<f32>> = (0..2u64)
+            .flat_map(|s| [(D * D, 0.15), (D, 0.5), (H * D, 0.4), (H, 0.5)].map(|(n, rms)| noise(20 + s + n as u64, n, rms)))
+            .collect();
+        let weights = |s: usize| Weights {
+            value: &parts[4 * s],
+            value_bias: &parts[4 * s + 1],
+            logit: &parts[4 * s + 2],
+            logit_bias: &parts[4 * s + 3],
+        };
+        let initial = noise(3, 40 * D, 1.0);
+        for engine in Engine::all() {
+            let layer = Consensus::new(engine, weights(0), weights(1));
+            let mut logits = vec![0.0; rows * LOGITS];
+            layer.logits(&x, &mut logits);
+            let mut groups = Groups::default();
+            groups.build(40, rows, |p| group[p]);
+            assert!(!groups.ids().contains(&1) && groups.rows(groups.ids().iter().position(|g| *g == 7).unwrap()).len() > 128);
+            for side in [Side::Node, Side::Type] {
+                let mut want = initial.clone();
+                plain(&x, &group, &mut want, weights(side as usize));
+                for parts in [1, 3, 100] {
+                    let mut got = initial.clone();
+                    for range in groups.split(parts) {
+                        let mut add = |g: u32, update: &[f32]| {
+                            got[g as usize * D..][..D].iter_mut().zip(update).for_each(|(s, u)| *s += u);
+                        };
+                        layer.pool(side, &x, &logits, &groups, range, &mut Scratch::default(), &mut add);
+                    }
+                    let tolerance = if engine.precision() == Precision::F32 { 2e-5 } else { 3e-2 };
+                    assert_close(&got, &want, tolerance, &format!("{engine:?} {side:?} {parts}"));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The input of the sequence processor: each position is a sum of embedding rows,
+//! `x = E_node[name] + E_type[name] + E_mark[mark] + N[node] + T[type]`.
+//!
+//! `mark` packs the direction and both query flags, whose rows (and the constant rows of published weights) are added
+//! up once per model: 16 combinations. `N` and `T` are the projected states `from_node(v)`, `from_type(r)`, one row per
+//! node and type of the query.
+
+use crate::simd::{Engine, Kernel, Mac, Vector};
+use crate::{Aligned, BLOCK, D};
+
+/// What one position is, in row numbers; all slices (W, L), walk-major.
+#[derive(Clone, Copy)]
+pub struct Positions<'a> {
+    /// Row of `E_node`.
+    pub node_name: &'a [u16],
+    /// Row of `E_type`.
+    pub type_name: &'a [u16],
+    /// Row of `E_mark`.
+    pub mark: &'a [u8],
+    /// Row of `N`.
+    pub node: &'a [u32],
+    /// Row of `T`.
+    pub ty: &'a [u32],
+}
+
+impl<'a> Positions<'a> {
+    /// Positions `from..to`.
+    pub fn slice(&self, from: usize, to: usize) -> Positions<'a> {
+        Positions {
+            node_name: &self.node_name[from..to],
+            type_name: &self.type_name[from..to],
+            mark: &self.mark[from..to],
+            node: &self.node[from..to],
+            ty: &self.ty[from..to],
+        }
+    }
+}
+
+/// The row, in time-major order inside blocks of [`BLOCK`] walks, of position `t` of walk `w` among `walks`.
+pub fn row_of(w: usize, t: usize, walks: usize, length: usize) -> usize {
+    let first = w / BLOCK * BLOCK;
+    let width = BLOCK.min(walks - first);
+    first * length + t * width + (w - first)
+}
+
+/// The embedding tables of one update.
+pub struct Embed {
+    engine: Engine,
+    node_name: Aligned<f32>, // (L, D)
+    type_name: Aligned<f32>, // (L + 1, D)
+    mark: Aligned<f32>,      // (16, D)
+}
+
+impl Embed {
+    /// Takes the tables over.
+    pub fn new(engine: Engine, node_name: &[f32], type_name: &[f32], mark: &[f32]) -> Embed {
+        assert!(mark.len() == 16 * D);
+        Embed {
+            engine,
+            node_name: Aligned::from_slice(node_name),
+            type_name: Aligned::from_slice(type_name),
+            mark: Aligned::from_slice(mark),
+        }
+    }
+
+    fn check(&self, positions: Positions<'_>, nodes: &[f32], types: &[f32], walks: usize, x: &[f32]) -> usize {
+        let p = positions.node.len();
+        assert!(walks > 0 && p % walks == 0 && x.len() == p * D);
+        let Positions { node_name, type_name, mark, ty, node } = positions;
+        assert!([node_name.len(), type_name.len(), mark.len(), ty.len()] == [p; 4]);
+        let below = |rows: &[u16], table: &[f32]| rows.iter().all(|&r| (r as usize) < table.len() / D);
+        assert!(below(node_name, &self.node_name) && below(type_name, &self.type_name));
+        let below = |rows: &[u32], table: &[f32]| rows.iter().all(|&r| (r as usize) < table.len() / D);
+        assert!(below(node, nodes) && below(ty, types) && mark.iter().all(|m| *m < 16));
+        p / walks
+    }
+
+    /// The definition: rows of one block, walk-major in, time-major out.
+    pub fn plain(&self, positions: Positions<'_>, nodes: &[f32], types: &[f32], walks: usize, x: &mut [f32]) {
+        let length = self.check(positions, nodes, types, walks, x);
+        for p in 0..walks * length {
+            let row = p % length * walks + p / length;
+            for c in 0..D {
+                x[row * D + c] = self.node_name[positions.node_name[p] as usize * D + c]
+                    + self.type_name[positions.type_name[p] as usize * D + c]
+                    + self.mark[positions.mark[p] as usize * D + c]
+                    + nodes[positions.node[p] as usize * D + c]
+                    + types[positions.ty[p] as usize * D + c];
+            }
+        }
+    }
+
+    /// The same, fast.
+    pub fn forward(
+        &self,
+        positions: Positions<'_>, // (walks, L)
+        nodes: &[f32],            // (nodes, D)
+        types: &[f32],            // (types, D)
+        walks: usize,
+        x: &mut [f32], // (L, walks, D)
+    ) {
+        let length = self.check(positions, nodes, types, walks, x);
+        self.engine.run(Forward { tables: self, positions, nodes, types, walks, length, x });
+    }
+}
+
+struct Forward<'a> {
+    tables: &'a Embed,
+    positions: Positions<'a>,
+    nodes: &'a [f32],
+    types: &'a [f32],
+    walks: usize,
+    length: usize,
+    x: &'a mut [f32],
+}
+
+impl Kernel for Forward<'_> {
+    type Out = ();
+    #[inline(always)]
+    unsafe fn run<M: Mac>(self) {
+        let Forward { tables, positions, nodes, types, walks, length, x } = self;
+        for p in 0..walks * length {
+            let row = p % length * walks + p / length;
+            // SAFETY: `check` has compared every row number with its table and `x` with the positions.
+            unsafe {
+                let at = |table: &[f32], r: usize| table.as_ptr().add(r * D);
+                let rows = [
+                    at(&tables.node_name, *positions.node_name.get_unchecked(p) as usize),
+                    at(&tables.type_name, *positions.type_name.get_unchecked(p) as usize),
+                    at(&tables.mark, *positions.mark.get_unchecked(p) as usize),
+                    at(nodes, *positions.node.get_unchecked(p) as usize),
+                    at(types, *positions.ty.get_unchecked(p) as usize),
+                ];
+                for c in (0..D).step_by(M::V::LANES) {
+                    let mut sum = M::V::load(rows[0].add(c));
+                    for r in &rows[1..] {
+                        sum = sum.add(M::V::load(r.add(c)));
+                    }
+                    sum.store(x.as_mut_ptr().add(row * D + c));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{assert_close, noise};
+
+    #[test]
+    fn fast_equals_plain_and_rows_are_a_permutation() {
+        let (walks, length) = (7, 5);
+        let ids = |seed: u64, m: u32| -> Vec<u32> {
+            noise(seed, walks * length, 1.0).iter().map(|v| (v.abs() * 1e4) as u32 % m).collect()
+        };
+        let small = |v: Vec<u32>| -> Vec<u16> { v.into_iter().map(|x| x as u16).collect() };
+        let (nn, tn, node, ty) = (small(ids(1, 5)), small(ids(2, 6)), ids(3, 20), ids(4, 9));
+        let mark: Vec<u8> = ids(5, 16).into_iter().map(|x| x as u8).collect();
+        let positions = Positions { node_name: &nn, type_name: &tn, mark: &mark, node: &node, ty: &ty };
+        let (nodes, types) = (noise(6, 20 * D, 1.0), noise(7, 9 * D, 1.0));
+        for engine in Engine::all() {
+            let embed = Embed::new(engine, &noise(8, 5 * D, 1.0), &noise(9, 6 * D, 1.0), &noise(10, 16 * D, 1.0));
+            let (mut want, mut got) = (vec![0.0; walks * length * D], vec![0.0; walks * length * D]);
+            embed.plain(positions, &nodes, &types, walks, &mut want);
+            embed.forward(positions, &nodes, &types, walks, &mut got);
+            assert_close(&got, &want, 1e-6, &format!("{engine:?}"));
+        }
+        let mut seen: Vec<usize> = (0..31).flat_map(|w| (0..4).map(move |t| row_of(w, t, 31, 4))).collect();
+        seen.sort_unstable();
+        assert_eq!(seen, (0..124).collect::<Vec<_>>());
+    }
+}

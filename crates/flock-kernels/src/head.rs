@@ -1,0 +1,138 @@
+//! The scoring head: `logit(q) = w₄ · relu(W₂ relu(W₀ q + b₀) + b₂) + b₄`, widths 64 → 128 → 128 → 1.
+
+use crate::linear::{Activation, Linear};
+use crate::simd::{Engine, Kernel, Mac, Vector};
+use crate::{Aligned, D};
+
+/// Hidden width.
+pub const HIDDEN: usize = 128;
+
+/// Parameters of the head.
+#[derive(Clone, Copy)]
+pub struct Weights<'a> {
+    /// (HIDDEN, D)
+    pub w0: &'a [f32],
+    /// (HIDDEN)
+    pub b0: &'a [f32],
+    /// (HIDDEN, HIDDEN)
+    pub w2: &'a [f32],
+    /// (HIDDEN)
+    pub b2: &'a [f32],
+    /// (1, HIDDEN)
+    pub w4: &'a [f32],
+    /// (1)
+    pub b4: &'a [f32],
+}
+
+/// The definition.
+pub fn plain(
+    q: &[f32],          // (C, D)
+    logits: &mut [f32], // (C)
+    w: Weights<'_>,
+) {
+    let relu = |v: &mut [f32]| v.iter_mut().for_each(|x| *x = x.max(0.0));
+    let mut a = vec![0.0; logits.len() * HIDDEN];
+    let mut b = a.clone();
+    crate::linear::plain(q, w.w0, w.b0, &mut a, D);
+    relu(&mut a);
+    crate::linear::plain(&a, w.w2, w.b2, &mut b, HIDDEN);
+    relu(&mut b);
+    crate::linear::plain(&b, w.w4, w.b4, logits, HIDDEN);
+}
+
+/// The head packed for an engine.
+pub struct Head {
+    engine: Engine,
+    first: Linear,
+    second: Linear,
+    last: Aligned<f32>, // (HIDDEN)
+    bias: f32,
+}
+
+/// Working memory of one thread.
+#[derive(Default)]
+pub struct Scratch {
+    a: Aligned<f32>,
+    b: Aligned<f32>,
+}
+
+impl Head {
+    /// Packs the head.
+    pub fn new(engine: Engine, w: Weights<'_>) -> Head {
+        Head {
+            engine,
+            first: Linear::new(engine, w.w0, w.b0, D),
+            second: Linear::new(engine, w.w2, w.b2, HIDDEN),
+            last: Aligned::from_slice(w.w4),
+            bias: w.b4[0],
+        }
+    }
+
+    /// Scores rows.
+    pub fn forward(
+        &self,
+        q: &[f32],          // (C, D)
+        logits: &mut [f32], // (C)
+        scratch: &mut Scratch,
+    ) {
+        const ROWS: usize = 96; // 48 KB each for `a` and `b`
+        assert!(q.len() == logits.len() * D);
+        scratch.a.resize(ROWS * HIDDEN);
+        scratch.b.resize(ROWS * HIDDEN);
+        for (q, logits) in q.chunks(ROWS * D).zip(logits.chunks_mut(ROWS)) {
+            let hidden = logits.len() * HIDDEN;
+            self.first.forward(q, None, &mut scratch.a[..hidden], Activation::Relu);
+            self.second.forward(&scratch.a[..hidden], None, &mut scratch.b[..hidden], Activation::Relu);
+            self.engine.run(Last { head: self, x: &scratch.b[..hidden], logits });
+        }
+    }
+}
+
+struct Last<'a> {
+    head: &'a Head,
+    x: &'a [f32],
+    logits: &'a mut [f32],
+}
+
+impl Kernel for Last<'_> {
+    type Out = ();
+    #[inline(always)]
+    unsafe fn run<M: Mac>(self) {
+        for (x, logit) in self.x.chunks_exact(HIDDEN).zip(self.logits) {
+            // SAFETY: a row has HIDDEN values, and so has the weight.
+            unsafe {
+                let mut sum = M::V::zero();
+                for c in (0..HIDDEN).step_by(M::V::LANES) {
+                    sum = M::V::load(x.as_ptr().add(c)).mul_add(M::V::load(self.head.last.as_ptr().add(c)), sum);
+                }
+                *logit = sum.sum() + self.head.bias;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simd::Precision;
+    use crate::testing::{assert_close, noise};
+
+    #[test]
+    fn fast_equals_plain() {
+        let parts = [(HIDDEN * D, 0.125), (HIDDEN, 0.3), (HIDDEN * HIDDEN, 0.09), (HIDDEN, 0.3), (HIDDEN, 0.09), (1, 1.0)]
+            .map(|(n, rms)| noise(n as u64, n, rms));
+        let [w0, b0, w2, b2, w4, b4] = &parts;
+        let w = Weights { w0, b0, w2, b2, w4, b4 };
+        for engine in Engine::all() {
+            let head = Head::new(engine, w);
+            for rows in [1, 7, 96, 101] {
+                let q = noise(9, rows * D, 1.0);
+                let (mut want, mut got) = (vec![0.0; rows], vec![0.0; rows]);
+                plain(&q, &mut want, w);
+                head.forward(&q, &mut got, &mut Scratch::default());
+                let tolerance = if engine.precision() == Precision::F32 { 1e-5 } else { 3e-2 };
+                assert_close(&got, &want, tolerance, &format!("{engine:?} rows {rows}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! This machine's f32 multiply-add peak, measured: the yardstick of every speed we report.
+
+use crate::simd::{Engine, Kernel, Level, Mac, Precision, Vector};
+use std::time::{Duration, Instant};
+
+struct Burn(usize);
+
+impl Kernel for Burn {
+    type Out = f32;
+    #[inline(always)]
+    unsafe fn run<M: Mac>(self) -> f32 {
+        // Twelve independent chains: two fused multiply-adds a cycle at a latency of four or five need ten.
+        const CHAINS: usize = 12;
+        unsafe {
+            let (a, b) = (M::V::splat(0.999_9), M::V::splat(1e-4));
+            let mut acc = [M::V::splat(1.0); CHAINS];
+            for _ in 0..self.0 {
+                for v in &mut acc {
+                    *v = v.mul_add(a, b);
+                }
+            }
+            acc.iter().fold(M::V::zero(), |s, v| s.add(*v)).sum()
+        }
+    }
+}
+
+/// Best of several runs of `threads` threads at once, in GFLOP/s (a multiply-add is two).
+pub fn gflops(level: Level, threads: usize, time: Duration) -> f64 {
+    let Some(engine) = Engine::new(level, Precision::F32) else { return 0.0 };
+    const ROUNDS: usize = 200_000;
+    let flops = (ROUNDS * 12 * 2 * engine.lanes()) as f64;
+    let best_of = || {
+        let end = Instant::now() + time;
+        let mut best = 0.0f64;
+        while Instant::now() < end {
+            let start = Instant::now();
+            std::hint::black_box(engine.run(Burn(std::hint::black_box(ROUNDS))));
+            best = best.max(flops / start.elapsed().as_secs_f64() / 1e9);
+        }
+        best
+    };
+    std::thread::scope(|s| {
+        let others: Vec<_> = (1..threads.max(1)).map(|_| s.spawn(best_of)).collect();
+        let mine = best_of();
+        mine + others.into_iter().map(|t| t.join().unwrap_or(0.0)).sum::<f64>()
+    })
+}

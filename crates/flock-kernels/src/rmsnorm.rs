@@ -1,0 +1,66 @@
+//! Root-mean-square norm: `y = x / √(mean(x²) + 1e-5) · g`, over each row of width `D`.
+
+use crate::simd::Vector;
+use crate::{D, RMS_EPS};
+
+/// The definition.
+pub fn plain(
+    x: &[f32],     // (P, D)
+    g: &[f32],     // (D)
+    y: &mut [f32], // (P, D)
+) {
+    for (x, y) in x.chunks_exact(D).zip(y.chunks_exact_mut(D)) {
+        let mean = x.iter().map(|v| v * v).sum::<f32>() / D as f32;
+        let scale = 1.0 / (mean + RMS_EPS).sqrt();
+        for c in 0..D {
+            y[c] = x[c] * scale * g[c];
+        }
+    }
+}
+
+/// `1 / √(mean(x²) + ε)` of the row at `x`: the fast layers scale a row while they stage it.
+///
+/// # Safety
+/// `x` points to a row of `D` values; see [`Vector`].
+#[inline(always)]
+pub(crate) unsafe fn scale_of<V: Vector>(x: *const f32) -> f32 {
+    unsafe {
+        let mut sum = [V::zero(); 2];
+        for c in (0..D).step_by(2 * V::LANES) {
+            for (j, s) in sum.iter_mut().enumerate() {
+                let v = V::load(x.add(c + j * V::LANES));
+                *s = v.mul_add(v, *s);
+            }
+        }
+        1.0 / (sum[0].add(sum[1]).sum() / D as f32 + RMS_EPS).sqrt()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simd::{Engine, Kernel, Mac};
+    use crate::testing::noise;
+
+    struct Scale<'a>(&'a [f32]);
+    impl Kernel for Scale<'_> {
+        type Out = f32;
+        #[inline(always)]
+        unsafe fn run<M: Mac>(self) -> f32 {
+            unsafe { scale_of::<M::V>(self.0.as_ptr()) }
+        }
+    }
+
+    #[test]
+    fn fast_scale_is_the_plain_one() {
+        for rms in [1e-4, 1.0, 300.0] {
+            let x = noise(5, D, rms);
+            let mut y = vec![0.0; D];
+            plain(&x, &[1.0; D], &mut y);
+            for engine in Engine::all() {
+                let got = engine.run(Scale(&x));
+                assert!((got * x[0] / y[0] - 1.0).abs() < 1e-6, "{engine:?}");
+            }
+        }
+    }
+}
