@@ -1,0 +1,389 @@
+//! Tab- and comma-separated triples.
+//!
+//! The file goes through one buffer that is used again; a field is a range of it, and only a row with quotes is copied
+//! (to drop them). TSV has neither quotes nor comments, so names may hold `"` and `#`. CSV is RFC 4180: a field that
+//! starts with `"` ends with `"`, may hold commas and line ends, and writes a quote as `""`.
+
+use crate::error::{LoadError, RowError};
+use crate::format::Format;
+use crate::load::{LoadOptions, LoadReport};
+use crate::source::Source;
+use memchr::{memchr, memchr_iter};
+use std::io::{self, Read};
+use std::ops::Range;
+
+/// A longer row is an error: a binary file, or a quote that was never closed, must not fill the memory.
+pub(crate) const MAX_ROW: usize = 16 << 20;
+
+/// Bytes read at a time.
+const CHUNK: usize = 256 << 10;
+
+/// Gives every triple of `source` to `sink`.
+pub(crate) fn read(
+    source: &mut Source<'_>,
+    options: &LoadOptions,
+    report: &mut LoadReport,
+    sink: &mut dyn FnMut(&str, &str, &str),
+) -> Result<(), LoadError> {
+    let csv = source.format == Format::Csv;
+    let mut rows = Rows::new(csv);
+    let mut first = true;
+    loop {
+        let more = match rows.next(&mut source.reader) {
+            Ok(more) => more,
+            Err(error) => return Err(source.failed(error)),
+        };
+        let Some(row) = more else { return Ok(()) };
+        if row.result.is_ok() && is_blank(rows.bytes(&row)) {
+            continue;
+        }
+        let triple = row
+            .result
+            .clone()
+            .and_then(|()| rows.triple(&row, options.columns));
+        if std::mem::take(&mut first) {
+            let is_header = match options.header {
+                Some(given) => given,
+                None => triple.as_ref().is_ok_and(|names| looks_like_header(*names)),
+            };
+            if is_header {
+                report.header = true;
+                continue;
+            }
+        }
+        report.rows += 1;
+        match triple {
+            Ok([head, relation, tail]) => sink(head, relation, tail),
+            Err(what) => {
+                let line = row.line;
+                let error = LoadError::Row {
+                    file: source.file.clone(),
+                    line,
+                    what,
+                };
+                report.skip(error, options)?;
+            }
+        }
+    }
+}
+
+/// Whether a first row names the columns rather than a triple.
+fn looks_like_header(names: [&str; 3]) -> bool {
+    const HEADS: &[&str] = &["head", "subject", "source", "h", "s"];
+    const RELATIONS: &[&str] = &["relation", "predicate", "property", "r", "p"];
+    const TAILS: &[&str] = &["tail", "object", "target", "t", "o"];
+    let words = [HEADS, RELATIONS, TAILS];
+    (0..3).all(|i| words[i].iter().any(|w| names[i].eq_ignore_ascii_case(w)))
+}
+
+fn is_blank(row: &[u8]) -> bool {
+    row.iter().all(|&b| b == b' ')
+}
+
+/// One row of the buffer. Its fields are in [`Rows::fields`].
+struct Row {
+    /// Where it starts in the file, from 1.
+    line: u64,
+    /// Without the line end; in the buffer, or in `unquoted` if it had quotes.
+    range: Range<usize>,
+    had_quotes: bool,
+    /// Whether it could be cut into fields.
+    result: Result<(), RowError>,
+}
+
+/// What the buffer holds from its start on.
+enum Cut {
+    /// A whole row: bytes and lines to move on by.
+    Row { row: Row, len: usize, lines: u64 },
+    /// The row does not end in the buffer.
+    More,
+}
+
+/// Cuts a stream into rows.
+struct Rows {
+    csv: bool,
+    buffer: Vec<u8>,
+    /// What is not yet cut: `buffer[start..end]`.
+    start: usize,
+    end: usize,
+    at_end: bool,
+    line: u64,
+    /// `buffer[start..start + seen]` has no line end.
+    seen: usize,
+    /// After a row that was too long: drop bytes up to the next line end.
+    dropping: bool,
+    fields: Vec<Range<usize>>,
+    unquoted: Vec<u8>,
+}
+
+impl Rows {
+    fn new(csv: bool) -> Rows {
+        Rows {
+            csv,
+            buffer: vec![0; CHUNK],
+            start: 0,
+            end: 0,
+            at_end: false,
+            line: 1,
+            seen: 0,
+            dropping: false,
+            fields: Vec::new(),
+            unquoted: Vec::new(),
+        }
+    }
+
+    fn next(&mut self, reader: &mut dyn Read) -> io::Result<Option<Row>> {
+        loop {
+            if self.dropping {
+                self.drop_line();
+            } else if self.start < self.end
+                && let Cut::Row { row, len, lines } = self.cut()
+            {
+                self.start += len;
+                self.line += lines;
+                self.seen = 0;
+                return Ok(Some(row));
+            }
+            if self.at_end {
+                return Ok(None);
+            }
+            if self.end - self.start > MAX_ROW {
+                self.dropping = true;
+                return Ok(Some(self.bad(RowError::TooLong)));
+            }
+            self.fill(reader)?;
+        }
+    }
+
+    /// Reads on, after moving what is left to the front, in a larger buffer if it is full.
+    fn fill(&mut self, reader: &mut dyn Read) -> io::Result<()> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        if self.end == self.buffer.len() {
+            self.buffer.resize(self.end * 2, 0);
+        }
+        loop {
+            match reader.read(&mut self.buffer[self.end..]) {
+                Ok(0) => self.at_end = true,
+                Ok(len) => self.end += len,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            }
+            return Ok(());
+        }
+    }
+
+    fn drop_line(&mut self) {
+        match memchr(b'\n', &self.buffer[self.start..self.end]) {
+            Some(at) => {
+                self.start += at + 1;
+                self.line += 1;
+                self.dropping = false;
+                self.seen = 0;
+            }
+            None => self.start = self.end,
+        }
+    }
+
+    fn bad(&self, error: RowError) -> Row {
+        let range = self.start..self.start;
+        Row {
+            line: self.line,
+            range,
+            had_quotes: false,
+            result: Err(error),
+        }
+    }
+
+    /// The next row, if the buffer holds all of it.
+    fn cut(&mut self) -> Cut {
+        let rest = &self.buffer[self.start..self.end];
+        let newline = memchr(b'\n', &rest[self.seen..]).map(|at| self.seen + at);
+        let (len, content) = match newline {
+            Some(at) => (at + 1, at),
+            None if self.at_end => (rest.len(), rest.len()),
+            None => {
+                self.seen = rest.len();
+                return Cut::More;
+            }
+        };
+        let content = content - usize::from(rest[..content].ends_with(b"\r"));
+        if self.csv && memchr(b'"', &rest[..content]).is_some() {
+            return self.cut_quoted(len);
+        }
+        let separator = if self.csv { b',' } else { b'\t' };
+        self.fields.clear();
+        let mut from = self.start;
+        for at in memchr_iter(separator, &rest[..content]) {
+            self.fields.push(from..self.start + at);
+            from = self.start + at + 1;
+        }
+        let range = self.start..self.start + content;
+        self.fields.push(from..range.end);
+        let row = Row {
+            line: self.line,
+            range,
+            had_quotes: false,
+            result: Ok(()),
+        };
+        Cut::Row { row, len, lines: 1 }
+    }
+
+    /// The next row when its first line, `first_line` bytes long, has a quote in it.
+    fn cut_quoted(&mut self, first_line: usize) -> Cut {
+        self.fields.clear();
+        self.unquoted.clear();
+        let rest = &self.buffer[self.start..self.end];
+        let (mut at, mut lines) = (0, 1);
+        let mut result = Ok(());
+        'row: loop {
+            let from = self.unquoted.len();
+            if rest.get(at) == Some(&b'"') {
+                at += 1;
+                // Up to the closing quote; a doubled one is a quote in the name.
+                loop {
+                    let Some(quote) = memchr(b'"', &rest[at..]) else {
+                        if !self.at_end && rest.len() <= MAX_ROW {
+                            return Cut::More;
+                        }
+                        result = Err(RowError::OpenQuote);
+                        break 'row;
+                    };
+                    let quote = at + quote;
+                    if quote + 1 == rest.len() && !self.at_end {
+                        return Cut::More;
+                    }
+                    self.unquoted.extend_from_slice(&rest[at..quote]);
+                    lines += memchr_iter(b'\n', &rest[at..quote]).count() as u64;
+                    at = quote + 1;
+                    if rest.get(at) != Some(&b'"') {
+                        break;
+                    }
+                    self.unquoted.push(b'"');
+                    at += 1;
+                }
+            } else {
+                let len = rest[at..].iter().position(|b| matches!(b, b',' | b'\n'));
+                let Some(len) = len.or(self.at_end.then_some(rest.len() - at)) else {
+                    return Cut::More;
+                };
+                let end = at + len;
+                let cr = rest.get(end) != Some(&b',') && rest[at..end].ends_with(b"\r");
+                self.unquoted
+                    .extend_from_slice(&rest[at..end - usize::from(cr)]);
+                at = end;
+            }
+            self.fields.push(from..self.unquoted.len());
+            match rest[at..] {
+                [b',', ..] => at += 1,
+                [b'\n', ..] => {
+                    at += 1;
+                    break;
+                }
+                [b'\r', b'\n', ..] => {
+                    at += 2;
+                    break;
+                }
+                [] | [b'\r'] if self.at_end => {
+                    at = rest.len();
+                    break;
+                }
+                [] | [b'\r'] => return Cut::More,
+                _ => {
+                    result = Err(RowError::TextAfterQuote);
+                    break;
+                }
+            }
+        }
+        // A bad quote spoils the line it is opened on, not all that follows.
+        let (len, lines) = if result.is_ok() {
+            (at, lines)
+        } else {
+            (first_line, 1)
+        };
+        let range = 0..self.unquoted.len();
+        let row = Row {
+            line: self.line,
+            range,
+            had_quotes: true,
+            result,
+        };
+        Cut::Row { row, len, lines }
+    }
+
+    fn bytes(&self, row: &Row) -> &[u8] {
+        let buffer = if row.had_quotes {
+            &self.unquoted
+        } else {
+            &self.buffer
+        };
+        &buffer[row.range.clone()]
+    }
+
+    /// Head, relation and tail of a row that was cut into fields.
+    fn triple(&self, row: &Row, columns: Option<[usize; 3]>) -> Result<[&str; 3], RowError> {
+        let found = self.fields.len();
+        let enough = match columns {
+            None => found == 3,
+            Some(columns) => columns.iter().all(|&c| c < found),
+        };
+        let text = str::from_utf8(self.bytes(row)).map_err(|error| {
+            let byte = error.valid_up_to() + 1;
+            RowError::InvalidUtf8 { byte }
+        })?;
+        if !enough {
+            let separator = if self.csv { "comma" } else { "tab" };
+            let hint = self.hint(text, columns);
+            return Err(RowError::Fields {
+                separator,
+                wanted: columns,
+                found,
+                hint,
+            });
+        }
+        let columns = columns.unwrap_or([0, 1, 2]);
+        let mut names = [""; 3];
+        for role in 0..3 {
+            let field = &self.fields[columns[role]];
+            if field.is_empty() {
+                return Err(RowError::EmptyField {
+                    column: columns[role] + 1,
+                    role,
+                });
+            }
+            names[role] = &text[field.start - row.range.start..field.end - row.range.start];
+        }
+        Ok(names)
+    }
+
+    /// What to try with a row of the wrong number of fields, by its looks.
+    fn hint(&self, text: &str, columns: Option<[usize; 3]>) -> Option<String> {
+        let found = self.fields.len();
+        let count = |c: char| text.matches(c).count();
+        let rdf =
+            text.trim_end().ends_with('.') && (text.starts_with('<') || text.starts_with("_:"));
+        let hint = if rdf {
+            "--format nt (the line looks like N-Triples)"
+        } else if !self.csv && found < 3 && count(',') >= 2 {
+            "--format csv (the line has commas)"
+        } else if self.csv && found < 3 && count('\t') >= 2 {
+            "--format tsv (the line has tabs)"
+        } else if found < 3 && count(';') >= 2 {
+            "write tabs or commas in place of the semicolons"
+        } else if columns.is_some() {
+            "--columns counts from 1"
+        } else if found == 2 {
+            "a triple needs a relation too: head, relation, tail"
+        } else if !self.csv && found == 1 && text.split_whitespace().count() >= 3 {
+            "write tabs in place of the spaces between names"
+        } else if self.csv && found > 3 {
+            "--columns 1,2,3, or quote names that contain commas"
+        } else if found > 3 {
+            "--columns 1,2,3"
+        } else {
+            return None;
+        };
+        Some(hint.to_owned())
+    }
+}

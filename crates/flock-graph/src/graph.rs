@@ -1,0 +1,258 @@
+//! A graph: two sets of names and a [`Topology`] over their ids.
+
+use crate::names::Names;
+use crate::prefixes::Prefixes;
+use crate::topology::{Topology, TopologyError, Triple};
+use std::borrow::Cow;
+use std::fmt;
+
+/// How many near names an error offers.
+const NEAR: usize = 3;
+
+/// A knowledge graph with names.
+#[derive(Debug)]
+pub struct Graph {
+    entities: Names,
+    relations: Names,
+    topology: Topology,
+    prefixes: Prefixes,
+}
+
+impl Graph {
+    /// Names of the entities; the id is the node of the [`Topology`].
+    pub fn entities(&self) -> &Names {
+        &self.entities
+    }
+
+    /// Names of the raw relations.
+    pub fn relations(&self) -> &Names {
+        &self.relations
+    }
+
+    /// The triples, indexed for walking and filtering.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// Prefixes for showing IRIs; none if names are no IRIs.
+    pub fn prefixes(&self) -> &Prefixes {
+        &self.prefixes
+    }
+
+    /// Heap memory held, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        self.entities.memory_bytes() + self.relations.memory_bytes() + self.topology.memory_bytes()
+    }
+
+    /// `name` as people like to read it: an IRI with its prefix. What is shown can be parsed again.
+    pub fn display<'a>(&self, name: &'a str) -> Cow<'a, str> {
+        match self.prefixes.shorten(name) {
+            // Some other name may be spelled just like the short form.
+            Some(short)
+                if self
+                    .entities
+                    .id(&short)
+                    .or(self.relations.id(&short))
+                    .is_none() =>
+            {
+                Cow::Owned(short)
+            }
+            _ => Cow::Borrowed(name),
+        }
+    }
+
+    /// The entity called `text`: its name, or for IRIs `<IRI>` or `prefix:local`.
+    pub fn parse_entity(&self, text: &str) -> Result<u32, UnknownName> {
+        self.parse(text, NameKind::Entity)
+    }
+
+    /// The relation called `text`: its name, or for IRIs `<IRI>` or `prefix:local`.
+    pub fn parse_relation(&self, text: &str) -> Result<u32, UnknownName> {
+        self.parse(text, NameKind::Relation)
+    }
+
+    fn parse(&self, text: &str, kind: NameKind) -> Result<u32, UnknownName> {
+        let (names, others) = match kind {
+            NameKind::Entity => (&self.entities, &self.relations),
+            NameKind::Relation => (&self.relations, &self.entities),
+        };
+        let bare = text.strip_prefix('<').and_then(|t| t.strip_suffix('>'));
+        let expanded = self.prefixes.expand(text);
+        let spellings = [Some(text), bare, expanded.as_deref()];
+        let find = |names: &Names| spellings.iter().flatten().find_map(|s| names.id(s));
+        if let Some(id) = find(names) {
+            return Ok(id);
+        }
+        let meant = expanded.as_deref().or(bare).unwrap_or(text);
+        let show = |name: &str| self.display(name).into_owned();
+        Err(UnknownName {
+            kind,
+            name: text.to_owned(),
+            is_other_kind: find(others).is_some(),
+            near: names.suggest(meant, NEAR).iter().map(|n| show(n)).collect(),
+            count: names.len(),
+            examples: names.iter().take(NEAR).map(show).collect(),
+        })
+    }
+}
+
+/// Entity or relation.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum NameKind {
+    /// A node of the graph.
+    Entity,
+    /// A kind of edge.
+    Relation,
+}
+
+impl fmt::Display for NameKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            NameKind::Entity => "entity",
+            NameKind::Relation => "relation",
+        })
+    }
+}
+
+/// A name that is not in the graph.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub struct UnknownName {
+    /// What was looked for.
+    pub kind: NameKind,
+    /// The name as it was given.
+    pub name: String,
+    /// Whether it is the name of a relation where an entity was looked for, or the reverse.
+    pub is_other_kind: bool,
+    /// Names that may have been meant, the nearest first, as shown by [`Graph::display`].
+    pub near: Vec<String>,
+    /// How many names of this kind the graph has.
+    pub count: usize,
+    /// Some of them.
+    pub examples: Vec<String>,
+}
+
+impl fmt::Display for UnknownName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (other, plural) = match self.kind {
+            NameKind::Entity => ("a relation", "entities"),
+            NameKind::Relation => ("an entity", "relations"),
+        };
+        write!(f, "unknown {} {:?}", self.kind, self.name)?;
+        if self.is_other_kind {
+            write!(f, " (that is the name of {other})")?;
+        }
+        if !self.near.is_empty() {
+            return write!(f, "; near names: {}", quoted(&self.near));
+        }
+        let (count, examples) = (self.count, quoted(&self.examples));
+        write!(
+            f,
+            "; no name is near; hint: the graph has {count} {plural}, such as {examples}"
+        )
+    }
+}
+
+fn quoted(names: &[String]) -> String {
+    let quoted: Vec<String> = names.iter().map(|n| format!("{n:?}")).collect();
+    quoted.join(", ")
+}
+
+/// Why triples do not make a graph.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GraphError {
+    /// No triple was added.
+    #[error("the graph has no triples, expected at least one")]
+    Empty,
+    /// The index could not be built.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+}
+
+/// Makes a graph of named triples, one by one.
+///
+/// ```
+/// let mut builder = flock_graph::GraphBuilder::new();
+/// builder.add("Lisbon", "capital of", "Portugal");
+/// builder.entity("Atlantis"); // an entity without edges
+/// let graph = builder.finish()?;
+/// assert_eq!(graph.entities().iter().collect::<Vec<_>>(), ["Lisbon", "Portugal", "Atlantis"]);
+/// # Ok::<(), flock_graph::GraphError>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct GraphBuilder {
+    entities: Names,
+    relations: Names,
+    triples: Vec<Triple>,
+    prefixes: Prefixes,
+}
+
+impl GraphBuilder {
+    /// No names, no triples.
+    pub fn new() -> GraphBuilder {
+        GraphBuilder::default()
+    }
+
+    /// The id of an entity, which is added if it is new. Ids are given in the order of first sight.
+    pub fn entity(&mut self, name: &str) -> u32 {
+        self.entities.intern(name)
+    }
+
+    /// The id of a relation, which is added if it is new.
+    pub fn relation(&mut self, name: &str) -> u32 {
+        self.relations.intern(name)
+    }
+
+    /// Adds a triple. Duplicates are dropped in [`finish`](GraphBuilder::finish).
+    pub fn add(&mut self, head: &str, relation: &str, tail: &str) {
+        let head = self.entities.intern(head);
+        let relation = self.relations.intern(relation);
+        let tail = self.entities.intern(tail);
+        self.triples.push(Triple {
+            head,
+            relation,
+            tail,
+        });
+    }
+
+    /// Prefixes for showing IRIs.
+    pub fn prefixes(&mut self) -> &mut Prefixes {
+        &mut self.prefixes
+    }
+
+    /// Derives prefixes from the names, if none is known.
+    pub(crate) fn derive_prefixes(&mut self) {
+        if self.prefixes.is_empty() {
+            self.prefixes = Prefixes::derive(self.entities.iter().chain(self.relations.iter()));
+        }
+    }
+
+    /// How many triples were added, duplicates included.
+    pub fn len(&self) -> usize {
+        self.triples.len()
+    }
+
+    /// Whether no triple was added.
+    pub fn is_empty(&self) -> bool {
+        self.triples.is_empty()
+    }
+
+    /// Builds the index.
+    pub fn finish(mut self) -> Result<Graph, GraphError> {
+        if self.triples.is_empty() {
+            return Err(GraphError::Empty);
+        }
+        self.entities.shrink();
+        self.relations.shrink();
+        // Both lengths fit: ids are below u32::MAX.
+        let nodes = self.entities.len() as u32;
+        let topology = Topology::build(nodes, self.relations.len() as u32, self.triples)?;
+        Ok(Graph {
+            entities: self.entities,
+            relations: self.relations,
+            topology,
+            prefixes: self.prefixes,
+        })
+    }
+}

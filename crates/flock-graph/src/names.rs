@@ -1,0 +1,145 @@
+//! Names and their dense ids, both ways.
+//!
+//! All names stand one after another in one string; an id is the position of its end. A hash table of bare ids
+//! finds the id of a name. No name is stored twice and none has an allocation of its own.
+
+use crate::suggest;
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use std::fmt;
+use std::hash::BuildHasher;
+
+/// A set of names with ids `0..len`, in the order of first sight.
+#[derive(Clone, Default)]
+pub struct Names {
+    text: String,
+    ends: Vec<usize>,
+    ids: HashTable<u32>,
+    // Seeded afresh in every process, so that no file can be made to collide on purpose. Ids do not depend on it.
+    hasher: RandomState,
+}
+
+impl Names {
+    /// No names yet.
+    pub fn new() -> Names {
+        Names::default()
+    }
+
+    /// The id of `name`, which is added if it is new.
+    ///
+    /// After 2³² − 1 names every new one gets the id `u32::MAX`, which no name has and which
+    /// [`Topology::build`](crate::Topology::build) refuses.
+    pub fn intern(&mut self, name: &str) -> u32 {
+        let hash = self.hasher.hash_one(name.as_bytes());
+        if let Some(&id) = self.ids.find(hash, |&id| self.get(id) == name) {
+            return id;
+        }
+        if self.ends.len() == u32::MAX as usize {
+            return u32::MAX;
+        }
+        let id = self.ends.len() as u32;
+        self.text.push_str(name);
+        self.ends.push(self.text.len());
+        let (text, ends, hasher) = (&self.text, &self.ends, &self.hasher);
+        self.ids.insert_unique(hash, id, |&id| {
+            hasher.hash_one(slice(text, ends, id).as_bytes())
+        });
+        id
+    }
+
+    /// How many names there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is no name.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The name of `id`.
+    ///
+    /// # Panics
+    /// If `id` is not below [`len`](Names::len).
+    pub fn get(&self, id: u32) -> &str {
+        slice(&self.text, &self.ends, id)
+    }
+
+    /// The id of `name`, spelled exactly so.
+    pub fn id(&self, name: &str) -> Option<u32> {
+        let hash = self.hasher.hash_one(name.as_bytes());
+        self.ids.find(hash, |&id| self.get(id) == name).copied()
+    }
+
+    /// All names, in the order of their ids.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> + '_ {
+        (0..self.ends.len()).map(|id| self.get(id as u32))
+    }
+
+    /// Up to `k` names that `name` may have been meant for, the nearest first.
+    ///
+    /// Case, `_` and `-` do not count; misspellings, prefixes and parts of a name are found. An IRI is compared by
+    /// what follows its last `/` or `#`. The cost is one pass over all names.
+    pub fn suggest(&self, name: &str, k: usize) -> Vec<String> {
+        suggest::nearest(self.iter(), name, k)
+            .into_iter()
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// Heap memory held, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        self.text.capacity()
+            + self.ends.capacity() * size_of::<usize>()
+            + self.ids.allocation_size()
+    }
+
+    /// Gives back the room kept for more names.
+    pub(crate) fn shrink(&mut self) {
+        self.text.shrink_to_fit();
+        self.ends.shrink_to_fit();
+    }
+}
+
+fn slice<'a>(text: &'a str, ends: &[usize], id: u32) -> &'a str {
+    let id = id as usize;
+    let start = if id == 0 { 0 } else { ends[id - 1] };
+    &text[start..ends[id]]
+}
+
+impl fmt::Debug for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_dense_and_in_order_of_first_sight() {
+        let mut names = Names::new();
+        let ids: Vec<u32> = ["b", "a", "", "b", "a", "ü b"]
+            .iter()
+            .map(|n| names.intern(n))
+            .collect();
+        assert_eq!(ids, [0, 1, 2, 0, 1, 3]);
+        assert_eq!(names.iter().collect::<Vec<_>>(), ["b", "a", "", "ü b"]);
+        assert_eq!(names.id("ü b"), Some(3));
+        assert_eq!(names.id("c"), None);
+        assert_eq!(names.len(), 4);
+    }
+
+    #[test]
+    fn many_names_survive_the_growth_of_the_index() {
+        let mut names = Names::new();
+        for i in 0..100_000 {
+            assert_eq!(names.intern(&format!("name {i}")), i);
+        }
+        for i in 0..100_000 {
+            assert_eq!(names.id(&format!("name {i}")), Some(i));
+            assert_eq!(names.get(i), format!("name {i}"));
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Opening: a path or a reader becomes a stream of plain bytes and a format.
+
+use crate::error::{Compression, LoadError};
+use crate::format::Format;
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::path::Path;
+
+/// So much of the (unpacked) beginning is looked at to tell the format.
+const HEAD: usize = 16 << 10;
+
+/// A stream of plain bytes.
+pub(crate) struct Source<'a> {
+    /// The name to use in messages.
+    pub(crate) file: String,
+    pub(crate) format: Format,
+    pub(crate) reader: Box<dyn Read + 'a>,
+    compression: Option<Compression>,
+}
+
+impl<'a> Source<'a> {
+    /// Opens a file, or standard input for `-`.
+    pub(crate) fn open(path: &Path, format: Option<Format>) -> Result<Source<'static>, LoadError> {
+        if path == Path::new("-") {
+            return Source::new("<stdin>".to_owned(), io::stdin().lock(), format);
+        }
+        let file = path.display().to_string();
+        if path.is_dir() {
+            let example = example_in(path);
+            return Err(LoadError::Directory { file, example });
+        }
+        match File::open(path) {
+            Ok(reader) => Source::new(file, reader, format),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Err(LoadError::NotFound { file }),
+            Err(source) => Err(LoadError::Io { file, source }),
+        }
+    }
+
+    /// Unpacks `reader` if its first bytes say so, and tells the format unless it is given.
+    pub(crate) fn new(
+        file: String,
+        mut reader: impl Read + 'a,
+        format: Option<Format>,
+    ) -> Result<Source<'a>, LoadError> {
+        let magic = match peek(&mut reader, 6) {
+            Ok(magic) => magic,
+            Err(source) => return Err(LoadError::Io { file, source }),
+        };
+        if let Some(found) = archive(&magic) {
+            return Err(LoadError::Archive { file, found });
+        }
+        let compression = match magic[..] {
+            [0x1f, 0x8b, ..] => Some(Compression::Gzip),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Compression::Zstd),
+            _ => None,
+        };
+        let packed = Cursor::new(magic).chain(reader);
+        let reader: Box<dyn Read + 'a> = match compression {
+            None => Box::new(packed),
+            Some(Compression::Gzip) => {
+                let buffered = io::BufReader::with_capacity(64 << 10, packed);
+                Box::new(flate2::bufread::MultiGzDecoder::new(buffered))
+            }
+            Some(Compression::Zstd) => match zstd::Decoder::new(packed) {
+                Ok(decoder) => Box::new(decoder),
+                Err(source) => return Err(LoadError::Io { file, source }),
+            },
+        };
+        // The format is not known yet: the bytes had to be unpacked first.
+        let mut source = Source {
+            file,
+            format: Format::Tsv,
+            reader,
+            compression,
+        };
+        let mut head = peek(&mut source.reader, HEAD).map_err(|e| source.failed(e))?;
+        if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
+            return Err(LoadError::Utf16 { file: source.file });
+        }
+        if head.starts_with(b"\xef\xbb\xbf") {
+            head.drain(..3);
+        }
+        let told = format.or_else(|| Format::from_name(&source.file));
+        source.format = match told.or_else(|| Format::sniff(&head)) {
+            Some(format) => format,
+            // Nothing in it: any format will find so.
+            None if head.trim_ascii().is_empty() => Format::Tsv,
+            None => return Err(LoadError::UnknownFormat { file: source.file }),
+        };
+        source.reader = Box::new(Cursor::new(head).chain(source.reader));
+        Ok(source)
+    }
+
+    /// What a failed read means.
+    pub(crate) fn failed(&self, source: io::Error) -> LoadError {
+        let file = self.file.clone();
+        match self.compression {
+            Some(compression) => LoadError::Damaged {
+                file,
+                compression,
+                source,
+            },
+            None => LoadError::Io { file, source },
+        }
+    }
+}
+
+/// The first `len` bytes, or all if there are fewer.
+fn peek(reader: &mut impl Read, len: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(len);
+    reader.take(len as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn archive(magic: &[u8]) -> Option<&'static str> {
+    match magic {
+        [b'P', b'K', 3, 4, ..] => Some("zip"),
+        [b'B', b'Z', b'h', b'1'..=b'9', b'1', b'A'] => Some("bzip2"),
+        [0xfd, b'7', b'z', b'X', b'Z', 0] => Some("xz"),
+        [b'7', b'z', 0xbc, 0xaf, ..] => Some("7z"),
+        [b'P', b'A', b'R', b'1', 0x15, ..] => Some("parquet"),
+        _ => None,
+    }
+}
+
+/// The first file in a directory whose name looks like a graph's.
+fn example_in(directory: &Path) -> Option<String> {
+    let mut files: Vec<String> = std::fs::read_dir(directory)
+        .ok()?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.is_file())
+        .map(|path| path.display().to_string())
+        .filter(|file| Format::from_name(file).is_some() || file.ends_with(".txt"))
+        .collect();
+    files.sort_unstable_by_key(|file| (!file.contains("train"), file.clone()));
+    files.into_iter().next()
+}
