@@ -5,7 +5,7 @@
 //! half-steps of a slot, triples of a relation, relations of the graph. Choosing uniformly among the rest is then exact index
 //! arithmetic, [`nth_kept`], so nothing is copied and a mask costs O(hidden · log), whatever the degrees and the graph's size.
 
-use crate::topology::{NodeId, Step, Topology, Triple};
+use crate::topology::{NodeId, Topology, Triple};
 use std::ops::Range;
 
 /// The hidden edges of one topology. Only meaningful together with the topology it was made for.
@@ -19,7 +19,7 @@ pub struct Mask {
     slots: Vec<u32>,             // per touched node, its slots that are gone
     partial: Vec<HiddenGroup>,   // per touched node, its slots that keep some half-steps -> `steps`
     steps: Vec<u32>,             // positions of hidden half-steps in their slot's list
-    table: Vec<u64>, // node << 32 | index in `nodes`, open addressing, size a power of two
+    table: Vec<u64>,             // node << 32 | index in `nodes`, open addressing, size a power of two
 }
 
 /// A touched thing (relation id, or slot of a node) and where its hidden positions are.
@@ -56,10 +56,7 @@ const EMPTY: u64 = u64::MAX;
 impl Mask {
     /// Hides `hidden` from `topology`. Repeated triples count once and triples the graph does not have are ignored.
     pub fn new(topology: &Topology, hidden: &[Triple]) -> Mask {
-        let mut triples: Vec<u32> = hidden
-            .iter()
-            .filter_map(|&t| topology.triple_id(t))
-            .collect();
+        let mut triples: Vec<u32> = hidden.iter().filter_map(|&t| topology.triple_id(t)).collect();
         triples.sort_unstable();
         triples.dedup();
         let mut mask = Mask::default();
@@ -110,11 +107,7 @@ impl Mask {
     /// Positions, in the list of a slot that is not gone, of its hidden half-steps.
     #[inline]
     pub fn hidden_steps(&self, node: &HiddenNode, slot: u32) -> &[u32] {
-        group(
-            &self.partial[node.partial.0 as usize..node.partial.1 as usize],
-            slot,
-            &self.steps,
-        )
+        group(&self.partial[node.partial.0 as usize..node.partial.1 as usize], slot, &self.steps)
     }
 
     /// Hidden triples of a relation, counted from the relation's first triple.
@@ -132,20 +125,12 @@ impl Mask {
         while let Some(&id) = rest.first() {
             let relation = topology.triple(id).relation;
             let range = topology.relation_range(relation);
-            let (here, after) =
-                rest.split_at(rest.partition_point(|&id| (id as usize) < range.end));
+            let (here, after) = rest.split_at(rest.partition_point(|&id| (id as usize) < range.end));
             let start = self.in_relation.len() as u32;
-            self.in_relation
-                .extend(here.iter().map(|&id| id - range.start as u32));
-            self.relations.push(HiddenGroup {
-                key: relation,
-                start,
-                end: self.in_relation.len() as u32,
-            });
+            self.in_relation.extend(here.iter().map(|&id| id - range.start as u32));
+            self.relations.push(HiddenGroup { key: relation, start, end: self.in_relation.len() as u32 });
             if here.len() == range.len() {
-                let position = topology
-                    .relations_in_use()
-                    .partition_point(|&r| r < relation);
+                let position = topology.relations_in_use().partition_point(|&r| r < relation);
                 self.gone_relations.push(position as u32);
             }
             rest = after;
@@ -153,17 +138,12 @@ impl Mask {
     }
 
     fn hide_at_nodes(&mut self, topology: &Topology, triples: &[u32]) {
-        let inverse = topology.num_relations();
         let mut half_steps = Vec::with_capacity(2 * triples.len()); // (node, slot, position in the slot's list)
         for &id in triples {
-            let Triple {
-                head,
-                relation,
-                tail,
-            } = topology.triple(id);
-            half_steps.extend(locate(topology, head, tail, relation));
+            let Triple { head, relation, tail } = topology.triple(id);
+            half_steps.extend(locate(topology, head, tail, 2 * relation));
             if head != tail {
-                half_steps.extend(locate(topology, tail, head, relation + inverse));
+                half_steps.extend(locate(topology, tail, head, 2 * relation + 1));
             }
         }
         half_steps.sort_unstable();
@@ -176,19 +156,12 @@ impl Mask {
             let mut loop_gone = false;
             for in_slot in at_node.chunk_by(|a, b| a.1 == b.1) {
                 let slot = in_slot[0].1;
-                let whole = match topology.slots()[(record.first() + slot) as usize].step() {
-                    Step::Single(_) => 1,
-                    Step::List(at) => topology.steps_at(at).len(),
-                };
+                let step = topology.slots()[(record.first() + slot) as usize].step();
+                let whole = topology.steps_at(step).len();
                 if in_slot.len() < whole {
                     let start = self.steps.len() as u32;
-                    self.steps
-                        .extend(in_slot.iter().map(|half_step| half_step.2));
-                    self.partial.push(HiddenGroup {
-                        key: slot,
-                        start,
-                        end: self.steps.len() as u32,
-                    });
+                    self.steps.extend(in_slot.iter().map(|half_step| half_step.2));
+                    self.partial.push(HiddenGroup { key: slot, start, end: self.steps.len() as u32 });
                 } else if slot == record.degree() {
                     loop_gone = true;
                 } else {
@@ -217,14 +190,12 @@ impl Mask {
     }
 }
 
-/// Where the half-step `s0` from `v` to `w` stands; `None` only if the topology lacks it.
-fn locate(topology: &Topology, v: NodeId, w: NodeId, s0: u32) -> Option<(NodeId, u32, u32)> {
+/// Where the half-step from `v` to `w` stands; `None` only if the topology lacks it.
+fn locate(topology: &Topology, v: NodeId, w: NodeId, half_step: u32) -> Option<(NodeId, u32, u32)> {
     let slot = topology.find_slot(v, w)?;
-    let position = match topology.slots()[(topology.record(v).first() + slot) as usize].step() {
-        Step::Single(_) => 0,
-        Step::List(at) => topology.steps_at(at).binary_search(&s0).ok()? as u32,
-    };
-    Some((v, slot, position))
+    let step = topology.slots()[(topology.record(v).first() + slot) as usize].step();
+    let position = if step.is_list() { topology.steps_at(step).binary_search(&half_step).ok()? } else { 0 };
+    Some((v, slot, position as u32))
 }
 
 #[inline]

@@ -8,10 +8,13 @@
 //!   neighbour and, when a single triple joins the two, the step itself; otherwise it points into a list of steps.
 //!   At most 16 bytes a triple.
 //!
-//! A **half-step** is one raw triple seen from one of its ends: the type `s0` of the augmented edge that leaves this end, `r` at
-//! the head and `r + R` at the tail. The two labels of that triple for a move away from this end are `(s0, dir 0)` and
-//! `(inverse(s0), dir 1)`, so a uniform half-step and a fair coin are a uniform label (section 1 of the specification). A
-//! self-loop is stored as one half-step `s0 = r` in a slot of its own behind the neighbours; the coin gives its two types.
+//! A **half-step** is one raw triple seen from one of its ends: the type `s` of the augmented edge that leaves this end, `r` at
+//! the head and `r + R` at the tail. The two labels of that triple for a move away from this end are `(s, dir 0)` and
+//! `(inverse(s), dir 1)`, so a uniform half-step and a fair coin are a uniform label (section 1 of the specification). A
+//! self-loop is stored as one half-step in a slot of its own behind the neighbours; the coin gives its two types.
+//! Half-steps are stored as `2r` and `2r + 1`: the coin is then an exclusive or, where `r + R` would cost the walk a branch.
+
+mod huge;
 
 use thiserror::Error;
 
@@ -70,9 +73,7 @@ pub enum TopologyError {
         found: u32,
     },
     /// The lists of parallel triples outgrew their 31-bit index.
-    #[error(
-        "too many parallel triples between the same nodes: their lists need more than 2^31 entries"
-    )]
+    #[error("too many parallel triples between the same nodes: their lists need more than 2^31 entries")]
     TooManyParallel,
 }
 
@@ -85,6 +86,8 @@ pub const MAX_RELATIONS: u32 = 1 << 30;
 const PARALLEL: u32 = 1 << 31;
 /// Set in a node's second word when a self-loop slot follows its neighbours.
 const HAS_LOOP: u32 = 1 << 31;
+/// What the lists of parallel half-steps open with: a list of one, so that a reader need not branch on whether there is a list.
+const NO_LIST: [u32; 2] = [1, 0];
 /// Stands for the node itself while half-steps are sorted, so that loops come last. Never an id: ids are below a `u32` count.
 const LOOP_LAST: u32 = u32::MAX;
 
@@ -129,25 +132,39 @@ impl Slot {
     pub fn neighbour(self) -> NodeId {
         (self.0 >> 32) as u32
     }
-    /// The half-step, or where its list is.
+    /// The half-step or where its list is.
     #[inline]
     pub fn step(self) -> Step {
-        let word = self.0 as u32;
-        if word & PARALLEL == 0 {
-            Step::Single(word)
-        } else {
-            Step::List(word & !PARALLEL)
-        }
+        Step(self.0 as u32)
     }
 }
 
-/// What a slot says about the half-steps to its neighbour.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// The only half-step: its type with direction 0.
-    Single(TypeId),
-    /// Index into [`Topology::parallel`] of the number of half-steps, which follow it in increasing order.
-    List(u32),
+/// What a slot says about the half-steps to its neighbour: the only one, or where their list is.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Step(u32);
+
+impl Step {
+    /// Whether there are several half-steps, in a list.
+    #[inline]
+    pub fn is_list(self) -> bool {
+        self.0 & PARALLEL != 0
+    }
+    /// Index of the list in [`Topology::parallel`]; 0, a list of one, for a single half-step.
+    #[inline]
+    pub fn list(self) -> u32 {
+        self.0 & !PARALLEL & self.list_bits()
+    }
+    /// The half-step, given the one chosen from the list this step points to. Without branches: walks meet both kinds at random.
+    #[inline]
+    pub fn resolve(self, listed: u32) -> u32 {
+        (listed & self.list_bits()) | (self.0 & !self.list_bits())
+    }
+    /// All ones if there is a list, else zero.
+    #[inline]
+    fn list_bits(self) -> u32 {
+        (self.0 as i32 >> 31) as u32
+    }
 }
 
 /// A graph indexed for walking, for known answers and for hiding edges.
@@ -166,7 +183,7 @@ pub struct Topology {
 struct Adjacency {
     nodes: Vec<NodeRecord>, // (V)
     slots: Vec<Slot>,       // grouped by node, sorted by neighbour, self-loop last
-    parallel: Vec<u32>,     // lists [count, s0, s0, ...] of the slots with several half-steps
+    parallel: Vec<u32>,     // lists [count, s, s, ...] of the slots with several half-steps
 }
 
 impl Topology {
@@ -174,46 +191,26 @@ impl Topology {
     ///
     /// # Errors
     /// An id out of range, or a graph too large for 32-bit offsets.
-    pub fn build(
-        num_nodes: u32,
-        num_relations: u32,
-        triples: Vec<Triple>,
-    ) -> Result<Topology, TopologyError> {
+    pub fn build(num_nodes: u32, num_relations: u32, triples: Vec<Triple>) -> Result<Topology, TopologyError> {
         if triples.len() > MAX_TRIPLES {
-            return Err(TopologyError::TooManyTriples {
-                found: triples.len(),
-            });
+            return Err(TopologyError::TooManyTriples { found: triples.len() });
         }
         if num_relations > MAX_RELATIONS {
-            return Err(TopologyError::TooManyRelations {
-                found: num_relations,
-            });
+            return Err(TopologyError::TooManyRelations { found: num_relations });
         }
         for &triple in &triples {
             if triple.head >= num_nodes || triple.tail >= num_nodes {
                 return Err(TopologyError::NodeOutOfRange { triple, num_nodes });
             }
             if triple.relation >= num_relations {
-                return Err(TopologyError::RelationOutOfRange {
-                    triple,
-                    num_relations,
-                });
+                return Err(TopologyError::RelationOutOfRange { triple, num_relations });
             }
         }
         let (edges, offsets) = sort_edges(num_relations, triples);
         let by_tail = sort_by_tail(&edges, &offsets);
-        let adjacency = Adjacency::build(num_nodes, num_relations, &edges, &offsets)?;
-        let relations = (0..num_relations)
-            .filter(|&r| offsets[r as usize] < offsets[r as usize + 1])
-            .collect();
-        Ok(Topology {
-            num_relations,
-            edges,
-            offsets,
-            by_tail,
-            relations,
-            adjacency,
-        })
+        let adjacency = Adjacency::build(num_nodes, &edges, &offsets)?;
+        let relations = (0..num_relations).filter(|&r| offsets[r as usize] < offsets[r as usize + 1]).collect();
+        Ok(Topology { num_relations, edges, offsets, by_tail, relations, adjacency })
     }
 
     /// Number of nodes, those without an edge included.
@@ -274,9 +271,7 @@ impl Topology {
     /// The id of a triple, if the graph has it.
     pub fn triple_id(&self, t: Triple) -> Option<u32> {
         let range = self.relation_range(t.relation);
-        let found = self.edges[range.clone()]
-            .binary_search(&pack(t.head, t.tail))
-            .ok()?;
+        let found = self.edges[range.clone()].binary_search(&pack(t.head, t.tail)).ok()?;
         Some((range.start + found) as u32)
     }
 
@@ -287,24 +282,14 @@ impl Topology {
         let (low, high) = if inverse {
             let ids = &self.by_tail[range.clone()];
             let tail = |&id: &u32| self.edges[id as usize] as u32;
-            (
-                ids.partition_point(|id| tail(id) < head),
-                ids.partition_point(|id| tail(id) <= head),
-            )
+            (ids.partition_point(|id| tail(id) < head), ids.partition_point(|id| tail(id) <= head))
         } else {
             let edges = &self.edges[range.clone()];
             let source = |&edge: &u64| (edge >> 32) as u32;
-            (
-                edges.partition_point(|e| source(e) < head),
-                edges.partition_point(|e| source(e) <= head),
-            )
+            (edges.partition_point(|e| source(e) < head), edges.partition_point(|e| source(e) <= head))
         };
         (range.start + low..range.start + high).map(move |i| {
-            if inverse {
-                (self.edges[self.by_tail[i] as usize] >> 32) as u32
-            } else {
-                self.edges[i] as u32
-            }
+            if inverse { (self.edges[self.by_tail[i] as usize] >> 32) as u32 } else { self.edges[i] as u32 }
         })
     }
 
@@ -313,32 +298,18 @@ impl Topology {
         let Some(local) = self.find_slot(head, tail) else {
             return Vec::new();
         };
-        let slot =
-            self.adjacency.slots[(self.adjacency.nodes[head as usize].first + local) as usize];
-        let steps = match slot.step() {
-            Step::Single(s0) => vec![s0],
-            Step::List(at) => self.steps_at(at).to_vec(),
-        };
-        steps
-            .into_iter()
-            .filter(|&s0| s0 < self.num_relations)
-            .collect()
+        let slot = self.adjacency.slots[(self.adjacency.nodes[head as usize].first + local) as usize];
+        let step = slot.step();
+        let half_steps = self.steps_at(step).iter().map(|&s| step.resolve(s));
+        half_steps.filter(|s| s & 1 == 0).map(|s| s / 2).collect()
     }
 
     /// Whether `(head, t, tail)` is an edge of the graph with its inverses.
     pub fn contains(&self, head: NodeId, t: TypeId, tail: NodeId) -> bool {
         let triple = if t < self.num_relations {
-            Triple {
-                head,
-                relation: t,
-                tail,
-            }
+            Triple { head, relation: t, tail }
         } else {
-            Triple {
-                head: tail,
-                relation: t - self.num_relations,
-                tail: head,
-            }
+            Triple { head: tail, relation: t - self.num_relations, tail: head }
         };
         self.triple_id(triple).is_some()
     }
@@ -352,9 +323,7 @@ impl Topology {
     pub fn neighbours(&self, v: NodeId) -> impl ExactSizeIterator<Item = NodeId> + '_ {
         let record = self.record(v);
         let first = record.first as usize;
-        self.adjacency.slots[first..first + record.degree() as usize]
-            .iter()
-            .map(|slot| slot.neighbour())
+        self.adjacency.slots[first..first + record.degree() as usize].iter().map(|slot| slot.neighbour())
     }
 
     /// Bytes held by the index.
@@ -399,11 +368,7 @@ impl Topology {
     /// The node's record; that of an isolated node if the node is unknown.
     #[inline]
     pub fn record(&self, v: NodeId) -> NodeRecord {
-        self.adjacency
-            .nodes
-            .get(v as usize)
-            .copied()
-            .unwrap_or_default()
+        self.adjacency.nodes.get(v as usize).copied().unwrap_or_default()
     }
 
     /// All node records.
@@ -418,10 +383,16 @@ impl Topology {
         &self.adjacency.slots
     }
 
-    /// The lists of parallel half-steps that [`Step::List`] points into.
+    /// The lists of parallel half-steps that [`Step::list`] points into: each is its length, then the half-steps ascending.
     #[inline]
     pub fn parallel(&self) -> &[u32] {
         &self.adjacency.parallel
+    }
+
+    /// The type of a half-step.
+    #[inline]
+    pub fn type_of(&self, half_step: u32) -> TypeId {
+        (half_step >> 1) + (self.num_relations & (half_step & 1).wrapping_neg())
     }
 
     /// Position among the node's own slots of the one that leads to `w`; the self-loop's slot, at the degree, when `w` is `v`.
@@ -432,19 +403,16 @@ impl Topology {
         }
         let first = record.first as usize;
         let slots = &self.adjacency.slots[first..first + record.degree() as usize];
-        slots
-            .binary_search_by_key(&w, |slot| slot.neighbour())
-            .ok()
-            .map(|at| at as u32)
+        slots.binary_search_by_key(&w, |slot| slot.neighbour()).ok().map(|at| at as u32)
     }
 
-    /// The list of half-steps that [`Step::List`] points to.
+    /// The list of half-steps a step points to, ascending; a list of one, without meaning, for a single half-step.
     ///
     /// # Panics
-    /// If `at` does not come from a slot of this topology.
+    /// If `step` does not come from a slot of this topology.
     #[inline]
-    pub fn steps_at(&self, at: u32) -> &[u32] {
-        let at = at as usize;
+    pub fn steps_at(&self, step: Step) -> &[u32] {
+        let at = step.list() as usize;
         &self.adjacency.parallel[at + 1..at + 1 + self.adjacency.parallel[at] as usize]
     }
 }
@@ -456,11 +424,7 @@ fn pack(head: NodeId, tail: NodeId) -> u64 {
 
 #[inline]
 fn unpack(edge: u64, relation: u32) -> Triple {
-    Triple {
-        head: (edge >> 32) as u32,
-        relation,
-        tail: edge as u32,
-    }
+    Triple { head: (edge >> 32) as u32, relation, tail: edge as u32 }
 }
 
 /// Scatters by relation, then sorts each relation's packed pairs and drops repeats.
@@ -473,6 +437,7 @@ fn sort_edges(num_relations: u32, triples: Vec<Triple>) -> (Vec<u64>, Vec<u32>) 
         ends[r + 1] += ends[r];
     }
     let mut edges = vec![0u64; triples.len()];
+    huge::advise(&edges);
     // `ends[r]` moves from the start of relation r to its end, which is where r + 1 started.
     for t in &triples {
         let at = &mut ends[t.relation as usize];
@@ -516,12 +481,7 @@ fn sort_by_tail(edges: &[u64], offsets: &[u32]) -> Vec<u32> {
 
 impl Adjacency {
     /// Scatters the half-steps to their nodes, sorts them there, and folds parallel ones into one slot, all in one buffer.
-    fn build(
-        num_nodes: u32,
-        num_relations: u32,
-        edges: &[u64],
-        offsets: &[u32],
-    ) -> Result<Adjacency, TopologyError> {
+    fn build(num_nodes: u32, edges: &[u64], offsets: &[u32]) -> Result<Adjacency, TopologyError> {
         let mut ends = vec![0u32; num_nodes as usize + 1];
         for &edge in edges {
             let (head, tail) = ((edge >> 32) as usize, edge as u32 as usize);
@@ -532,6 +492,7 @@ impl Adjacency {
             ends[v + 1] += ends[v];
         }
         let mut slots = vec![Slot(0); ends[num_nodes as usize] as usize];
+        huge::advise(&slots);
         let mut put = |v: u32, slot: Slot| {
             let at = &mut ends[v as usize];
             slots[*at as usize] = slot;
@@ -542,16 +503,17 @@ impl Adjacency {
             for &edge in &edges[range[0] as usize..range[1] as usize] {
                 let Triple { head, tail, .. } = unpack(edge, relation);
                 if head == tail {
-                    put(head, Slot::new(LOOP_LAST, relation));
+                    put(head, Slot::new(LOOP_LAST, 2 * relation));
                 } else {
-                    put(head, Slot::new(tail, relation));
-                    put(tail, Slot::new(head, relation + num_relations));
+                    put(head, Slot::new(tail, 2 * relation));
+                    put(tail, Slot::new(head, 2 * relation + 1));
                 }
             }
         }
 
         let mut nodes = vec![NodeRecord::default(); num_nodes as usize];
-        let mut parallel = Vec::new();
+        huge::advise(&nodes);
+        let mut parallel = NO_LIST.to_vec();
         let (mut start, mut kept) = (0, 0);
         for v in 0..num_nodes {
             let end = ends[v as usize] as usize;
@@ -560,10 +522,7 @@ impl Adjacency {
             let mut has_loop = 0;
             while start < end {
                 let neighbour = slots[start].neighbour();
-                let run = slots[start..end]
-                    .iter()
-                    .take_while(|s| s.neighbour() == neighbour)
-                    .count();
+                let run = slots[start..end].iter().take_while(|s| s.neighbour() == neighbour).count();
                 let step = if run == 1 {
                     slots[start].0 as u32
                 } else {
@@ -586,18 +545,11 @@ impl Adjacency {
                 start += run;
             }
             let degree = (kept - first) as u32 - u32::from(has_loop != 0);
-            nodes[v as usize] = NodeRecord {
-                first: first as u32,
-                degree_and_loop: degree | has_loop,
-            };
+            nodes[v as usize] = NodeRecord { first: first as u32, degree_and_loop: degree | has_loop };
         }
         slots.truncate(kept);
         slots.shrink_to_fit();
         parallel.shrink_to_fit();
-        Ok(Adjacency {
-            nodes,
-            slots,
-            parallel,
-        })
+        Ok(Adjacency { nodes, slots, parallel })
     }
 }

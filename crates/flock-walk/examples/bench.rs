@@ -1,0 +1,101 @@
+//! Measures the walk crate: `cargo run --release -p flock-walk --example bench -- train.txt` for a graph of tab-separated
+//! triples, or `-- synthetic NODES TRIPLES` for a random one. Prints one figure a line.
+
+use flock_graph::{Topology, Triple};
+use flock_walk::{Key, Recorder, Records, Starts, WalkOptions, WalkQuery, Walks, bench_moves, sample_from};
+use std::collections::HashMap;
+use std::error::Error;
+use std::time::Instant;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let begin = Instant::now();
+    let (nodes, relations, triples) = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["synthetic", nodes, triples] => synthetic(nodes.parse()?, triples.parse()?),
+        [path] => read(path)?,
+        _ => return Err("usage: bench FILE.tsv | bench synthetic NODES TRIPLES".into()),
+    };
+    println!("read or made {} triples in {:.2} s", triples.len(), begin.elapsed().as_secs_f64());
+    let begin = Instant::now();
+    let graph = Topology::build(nodes, relations, triples)?;
+    let build = begin.elapsed().as_secs_f64();
+    let bytes = graph.memory_bytes();
+    println!("build {build:.2} s, {} triples, {nodes} nodes, {relations} relations", graph.num_triples());
+    println!("index {bytes} bytes, {:.1} a triple", bytes as f64 / graph.num_triples() as f64);
+    if let Ok(status) = std::fs::read_to_string("/proc/self/status") {
+        println!("{}", status.lines().find(|l| l.starts_with("VmHWM")).unwrap_or_default());
+    }
+    for _ in 0..3 {
+        println!("walks {:.1} million moves/s", bench_moves(&graph, 1.0) / 1e6);
+    }
+    record(&graph);
+    Ok(())
+}
+
+/// Starts and recording of queries with n = 128, six updates each.
+fn record(graph: &Topology) {
+    let options = WalkOptions::default();
+    let query = WalkQuery::Entity { head: 1, relation: 0 };
+    for n in [16, 128] {
+        let key = |update| Key { seed: 0, pass: 0, update, query: 0 };
+        let mut walks: Vec<Walks> = (0..6).map(|u| Walks::sample(graph, None, &query, n, key(u), &options)).collect();
+        let (mut recorder, mut records) = (Recorder::new(), Records::default());
+        let mut best = f64::INFINITY;
+        for _ in 0..20 {
+            let begin = Instant::now();
+            recorder.begin(&query, graph.no_type());
+            for w in &walks {
+                recorder.record(w.length, &w.nodes, &w.types, &w.dirs, &mut records);
+            }
+            best = best.min(begin.elapsed().as_secs_f64());
+        }
+        let positions = 6 * walks[0].nodes.len();
+        println!("record n={n}: {:.2} ns a position, {} nodes", best * 1e9 / positions as f64, recorder.nodes().len());
+
+        let begin = Instant::now();
+        for update in 0..1000 {
+            std::hint::black_box(Starts::prepare(graph, None, &query, n, key(update), &options));
+        }
+        println!("prepare n={n}: {:.2} us", begin.elapsed().as_secs_f64() * 1e3);
+
+        let hidden: Vec<Triple> = graph.triples().step_by(graph.num_triples() / 8 + 1).collect();
+        let begin = Instant::now();
+        let mask = flock_graph::Mask::new(graph, &hidden);
+        println!("mask of {} triples: {:.2} us", mask.len(), begin.elapsed().as_secs_f64() * 1e6);
+        let begin = Instant::now();
+        for w in &mut walks {
+            let starts = Starts::prepare(graph, Some(&mask), &query, n, key(0), &options);
+            let all = 0..starts.num_walks();
+            sample_from(&starts, graph, Some(&mask), &options, all, &mut w.nodes, &mut w.types, &mut w.dirs);
+        }
+        println!("masked n={n}: {:.1} million moves/s", positions as f64 / begin.elapsed().as_secs_f64() / 1e6);
+    }
+}
+
+fn read(path: &str) -> Result<(u32, u32, Vec<Triple>), Box<dyn Error>> {
+    let text = std::fs::read_to_string(path)?;
+    let (mut entities, mut relations) = (HashMap::new(), HashMap::new());
+    let mut triples = Vec::new();
+    for line in text.lines() {
+        let mut fields = line.split('\t');
+        let (Some(h), Some(r), Some(t)) = (fields.next(), fields.next(), fields.next()) else {
+            return Err(format!("{path}: not three fields: {line}").into());
+        };
+        let mut entity = |name| {
+            let next = entities.len() as u32;
+            *entities.entry(name).or_insert(next)
+        };
+        let (head, tail) = (entity(h), entity(t));
+        let next = relations.len() as u32;
+        triples.push(Triple { head, relation: *relations.entry(r).or_insert(next), tail });
+    }
+    Ok((entities.len() as u32, relations.len() as u32, triples))
+}
+
+/// Uniform heads and tails over 100 relations: the worst case for a cache.
+fn synthetic(nodes: u32, triples: usize) -> (u32, u32, Vec<Triple>) {
+    let mut stream = Key { seed: 9, pass: 0, update: 0, query: 0 }.stream(0);
+    let mut draw = |bound: u32| stream.below(u64::from(bound)) as u32;
+    let triples = (0..triples).map(|_| Triple { head: draw(nodes), relation: draw(100), tail: draw(nodes) });
+    (nodes, 100, triples.collect())
+}

@@ -1,0 +1,364 @@
+//! Drawing walks: O(1) a move (O(log) of what is hidden at the node, under a mask), one random word a move.
+//!
+//! - **Next node.** With `c` candidates in a row of slots and the node just left among them, draw one of the first `c - 1`; if it
+//!   is the node just left, take the last instead. Each of the other `c - 1` has the same chance, and nothing is searched. The
+//!   node just left is always among the candidates, since every edge can be walked both ways.
+//! - **Label.** The word's place within the chosen slot's share is again a uniform word; it picks a half-step and a coin.
+//! - **Memory.** A move is two dependent reads, record then slot. [`LANES`] walks advance in turns, each read asked for a turn
+//!   before it is needed, so that the waits overlap.
+//!
+//! The masked sampler sees the same rows with some slots skipped, so it draws, bit for bit, the walks of the graph rebuilt
+//! without the hidden edges.
+
+use crate::query::{WalkOptions, WalkQuery};
+use crate::rng::{Key, Stream, split};
+use crate::starts::{Start, Starts};
+use flock_graph::mask::{HiddenNode, nth_kept};
+use flock_graph::topology::{NodeRecord, Step};
+use flock_graph::{Mask, NodeId, Topology, TypeId};
+use std::ops::Range;
+
+/// Walks advanced in turns. 16 beats 8 and 32 on graphs in and out of cache.
+const LANES: usize = 16;
+/// No node has this id: ids are below a `u32` count.
+const NOWHERE: u32 = u32::MAX;
+/// The direction of "no step".
+const NO_STEP: u8 = 3;
+
+/// Raw walks, one after the other; every vector has walks · L entries.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Walks {
+    /// Positions `L` of a walk.
+    pub length: usize,
+    /// The node at each position.
+    pub nodes: Vec<NodeId>, // (W, L)
+    /// The type of the step into each position.
+    pub types: Vec<TypeId>, // (W, L)
+    /// The direction of that step: 0 along its edge, 1 against it or around a self-loop, 3 no step.
+    pub dirs: Vec<u8>, // (W, L)
+}
+
+impl Walks {
+    /// Samples all walks of a query.
+    pub fn sample(
+        topology: &Topology,
+        mask: Option<&Mask>,
+        query: &WalkQuery,
+        n: u32,
+        key: Key,
+        options: &WalkOptions,
+    ) -> Walks {
+        let walks = query.num_walks(n);
+        let length = options.length;
+        let mut nodes = vec![0; walks * length];
+        let mut types = vec![0; walks * length];
+        let mut dirs = vec![0; walks * length];
+        sample(topology, mask, query, n, key, options, 0..walks, &mut nodes, &mut types, &mut dirs);
+        Walks { length, nodes, types, dirs }
+    }
+}
+
+/// Samples the walks `range` of a query's `3n` or `4n` into slices of `range.len() · L` entries.
+///
+/// The bits do not depend on how the walks are cut into ranges, so threads may share a query. With many ranges, prepare
+/// [`Starts`] once and call [`sample_from`]. A node the topology does not know is walked as an isolated one.
+///
+/// # Panics
+/// If the range or the slices do not fit the query.
+pub fn sample(
+    topology: &Topology,
+    mask: Option<&Mask>,
+    query: &WalkQuery,
+    n: u32,
+    key: Key,
+    options: &WalkOptions,
+    range: Range<usize>,
+    nodes: &mut [NodeId],
+    types: &mut [TypeId],
+    dirs: &mut [u8],
+) {
+    let starts = Starts::prepare(topology, mask, query, n, key, options);
+    sample_from(&starts, topology, mask, options, range, nodes, types, dirs);
+}
+
+/// As [`sample`], from prepared starts; graph, mask and options must be those the starts were prepared with.
+///
+/// # Panics
+/// If the range or the slices do not fit the query.
+pub fn sample_from(
+    starts: &Starts,
+    topology: &Topology,
+    mask: Option<&Mask>,
+    options: &WalkOptions,
+    range: Range<usize>,
+    nodes: &mut [NodeId],
+    types: &mut [TypeId],
+    dirs: &mut [u8],
+) {
+    let length = options.length;
+    assert!(range.start <= range.end && range.end <= starts.num_walks(), "walks {range:?} of {}", starts.num_walks());
+    let entries = range.len() * length;
+    assert!(
+        nodes.len() == entries && types.len() == entries && dirs.len() == entries,
+        "{} walks of {length} positions need {entries} entries, not {}, {}, {}",
+        range.len(),
+        nodes.len(),
+        types.len(),
+        dirs.len()
+    );
+    if entries == 0 {
+        return;
+    }
+    let block = LANES * length;
+    let outputs = nodes.chunks_mut(block).zip(types.chunks_mut(block)).zip(dirs.chunks_mut(block));
+    for (first, ((nodes, types), dirs)) in range.step_by(LANES).zip(outputs) {
+        let out = Out { length, nodes, types, dirs };
+        match mask.filter(|m| !m.is_empty()) {
+            None => walk_block(starts, topology, Whole, None, options.backtrack, first, out),
+            Some(mask) => walk_block(starts, topology, Masked(mask), Some(mask), options.backtrack, first, out),
+        }
+    }
+}
+
+/// Where a block of up to [`LANES`] walks is written.
+struct Out<'a> {
+    length: usize,
+    nodes: &'a mut [NodeId],
+    types: &'a mut [TypeId],
+    dirs: &'a mut [u8],
+}
+
+impl Out<'_> {
+    #[inline]
+    fn put_step(&mut self, lane: usize, position: usize, ty: TypeId, dir: u8) {
+        let at = lane * self.length + position;
+        self.types[at] = ty;
+        self.dirs[at] = dir;
+    }
+}
+
+/// One walk on its way. A move is made in three turns: [`aim`] draws a slot, [`take`] reads it, [`label`] names the step.
+#[derive(Copy, Clone)]
+struct Lane<H> {
+    stream: Stream,
+    at: NodeId,
+    left: NodeId, // the node just left, or NOWHERE if any neighbour may come next
+    loops: u32,   // 1 if self-loops count as ways out
+    first: u32,   // the slots of the node to leave
+    chosen: u32,  // the slot drawn
+    last: u32,    // the last candidate slot, or NOWHERE if there is none
+    step: Step,   // the step taken
+    looped: u8,   // 1 if it led back to its own node
+    word: u64,    // what is left of the random word
+    hidden: H,    // what is hidden at the node to leave
+}
+
+/// What a walk can see of the graph; one sampler is compiled for each.
+trait View: Copy {
+    /// What is hidden at a node.
+    type Hidden: Copy + Default;
+    fn hidden(self, v: NodeId) -> Self::Hidden;
+    /// How many neighbours, and self-loop slots, are hidden.
+    fn gone(self, hidden: Self::Hidden) -> (u32, u32);
+    /// Position of the `index`-th slot that is not hidden.
+    fn nth_slot(self, hidden: Self::Hidden, index: u32) -> u32;
+    /// Positions of hidden half-steps in the list of a slot at `position`.
+    fn hidden_steps(&self, hidden: Self::Hidden, position: u32) -> &[u32];
+}
+
+#[derive(Copy, Clone)]
+struct Whole;
+
+impl View for Whole {
+    type Hidden = ();
+    #[inline]
+    fn hidden(self, _: NodeId) {}
+    #[inline]
+    fn gone(self, _: ()) -> (u32, u32) {
+        (0, 0)
+    }
+    #[inline]
+    fn nth_slot(self, _: (), index: u32) -> u32 {
+        index
+    }
+    #[inline]
+    fn hidden_steps(&self, _: (), _: u32) -> &[u32] {
+        &[]
+    }
+}
+
+#[derive(Copy, Clone)]
+struct Masked<'a>(&'a Mask);
+
+impl<'a> View for Masked<'a> {
+    type Hidden = Option<&'a HiddenNode>;
+    #[inline]
+    fn hidden(self, v: NodeId) -> Self::Hidden {
+        self.0.node(v)
+    }
+    #[inline]
+    fn gone(self, hidden: Self::Hidden) -> (u32, u32) {
+        hidden.map_or((0, 0), |h| (h.neighbours_gone(), h.loops_gone()))
+    }
+    #[inline]
+    fn nth_slot(self, hidden: Self::Hidden, index: u32) -> u32 {
+        hidden.map_or(index, |h| nth_kept(self.0.gone_slots(h), index))
+    }
+    #[inline]
+    fn hidden_steps(&self, hidden: Self::Hidden, position: u32) -> &[u32] {
+        hidden.map_or(&[], |h| self.0.hidden_steps(h, position))
+    }
+}
+
+fn walk_block<V: View>(
+    starts: &Starts,
+    topology: &Topology,
+    view: V,
+    mask: Option<&Mask>,
+    backtrack: bool,
+    first: usize,
+    mut out: Out<'_>,
+) {
+    let empty = Lane {
+        stream: Stream::default(),
+        at: NOWHERE,
+        left: NOWHERE,
+        loops: 0,
+        first: 0,
+        chosen: 0,
+        last: NOWHERE,
+        step: Step::default(),
+        looped: 0,
+        word: 0,
+        hidden: V::Hidden::default(),
+    };
+    let mut lanes = [empty; LANES];
+    let lanes = &mut lanes[..out.nodes.len() / out.length];
+    let mut fixed = [None; LANES];
+    for (i, lane) in lanes.iter_mut().enumerate() {
+        let (stream, start) = starts.start(topology, mask, first + i);
+        lane.stream = stream;
+        lane.loops = u32::from(starts.counts_loops(first + i));
+        lane.at = match start {
+            Start::Node(v) => v,
+            Start::Edge { from, to, ty } => {
+                fixed[i] = Some((to, ty));
+                from
+            }
+        };
+        prefetch(topology.records(), lane.at);
+        out.nodes[i * out.length] = lane.at;
+        out.put_step(i, 0, topology.no_type(), NO_STEP);
+    }
+    if out.length == 1 {
+        return;
+    }
+
+    // The first move: nothing was left yet, and balanced starts have theirs already.
+    for lane in lanes.iter_mut() {
+        aim(topology, view, lane, false);
+    }
+    for (i, lane) in lanes.iter_mut().enumerate() {
+        match fixed[i] {
+            None => take(topology, lane, backtrack),
+            Some((to, _)) => arrive(lane, to, backtrack),
+        }
+        out.nodes[i * out.length + 1] = lane.at;
+    }
+    for (i, lane) in lanes.iter_mut().enumerate() {
+        let (ty, dir) = match fixed[i] {
+            None => label(topology, view, lane),
+            Some((_, ty)) => (ty, 0),
+        };
+        out.put_step(i, 1, ty, dir);
+        aim(topology, view, lane, !backtrack);
+    }
+    for position in 2..out.length {
+        for (i, lane) in lanes.iter_mut().enumerate() {
+            take(topology, lane, backtrack);
+            out.nodes[i * out.length + position] = lane.at;
+        }
+        for (i, lane) in lanes.iter_mut().enumerate() {
+            let (ty, dir) = label(topology, view, lane);
+            out.put_step(i, position, ty, dir);
+            // The draw after the last position is for nobody; sparing it would cost a branch.
+            aim(topology, view, lane, !backtrack);
+        }
+    }
+}
+
+/// Draws the slot to take and asks for it. `left_one`: the node just left is among the candidates and is to be avoided.
+#[inline(always)]
+fn aim<V: View>(topology: &Topology, view: V, lane: &mut Lane<V::Hidden>, left_one: bool) {
+    let record: NodeRecord = topology.record(lane.at);
+    lane.hidden = view.hidden(lane.at);
+    let (neighbours_gone, loops_gone) = view.gone(lane.hidden);
+    let degree = record.degree() - neighbours_gone;
+    // A self-loop is a way out for balanced walks, and for everyone when there is no other.
+    let loops = (record.loops() - loops_gone) & (lane.loops | u32::from(degree == 0));
+    let candidates = degree + loops;
+    if candidates == 0 {
+        lane.last = NOWHERE;
+        return;
+    }
+    let avoided = u32::from(left_one & (candidates > 1));
+    let (index, word) = split(lane.stream.draw(), u64::from(candidates - avoided));
+    lane.word = word;
+    lane.first = record.first();
+    lane.chosen = record.first() + view.nth_slot(lane.hidden, index as u32);
+    lane.last = record.first() + view.nth_slot(lane.hidden, candidates - 1);
+    prefetch(topology.slots(), lane.chosen);
+}
+
+/// Moves along the slot drawn, and asks for what the label and the next draw need.
+#[inline(always)]
+fn take<H>(topology: &Topology, lane: &mut Lane<H>, backtrack: bool) {
+    if lane.last == NOWHERE {
+        return;
+    }
+    let mut slot = topology.slots()[lane.chosen as usize];
+    if slot.neighbour() == lane.left {
+        lane.chosen = lane.last;
+        slot = topology.slots()[lane.last as usize];
+    }
+    let next = slot.neighbour();
+    prefetch(topology.records(), next);
+    prefetch(topology.parallel(), slot.step().list());
+    lane.step = slot.step();
+    lane.looped = u8::from(next == lane.at);
+    arrive(lane, next, backtrack);
+}
+
+#[inline(always)]
+fn arrive<H>(lane: &mut Lane<H>, next: NodeId, backtrack: bool) {
+    lane.left = if backtrack { NOWHERE } else { lane.at };
+    lane.at = next;
+}
+
+/// The type and direction of the step taken: a uniform half-step of the slot, and a coin.
+#[inline(always)]
+fn label<V: View>(topology: &Topology, view: V, lane: &Lane<V::Hidden>) -> (TypeId, u8) {
+    if lane.last == NOWHERE {
+        return (topology.no_type(), NO_STEP);
+    }
+    let steps = topology.steps_at(lane.step);
+    let hidden = view.hidden_steps(lane.hidden, lane.chosen - lane.first);
+    let (index, _) = split(lane.word, 2 * (steps.len() - hidden.len()) as u64);
+    let listed = steps[nth_kept(hidden, (index / 2) as u32) as usize];
+    let coin = index as u32 & 1;
+    (topology.type_of(lane.step.resolve(listed) ^ coin), coin as u8 | lane.looped)
+}
+
+/// Asks the cache for an element that will be read soon.
+#[inline(always)]
+fn prefetch<T>(slice: &[T], index: u32) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let address = slice.as_ptr().wrapping_add(index as usize).cast();
+        // SAFETY: a prefetch reads nothing and cannot fault, whatever the address; SSE is part of x86_64.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (slice, index);
+}
