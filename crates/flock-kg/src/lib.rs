@@ -1,1 +1,5 @@
-//! flock-kg
+//! Flock: one model that predicts missing links in any knowledge graph.
+
+pub mod base_walks;
+pub mod checkpoint;
+pub mod import;
