@@ -11,6 +11,7 @@
 //! below its rounding and is left out. Positions are visited in row order within a group, in chunks of fixed size:
 //! the sums are the same bits however the groups are shared among threads.
 
+use crate::embed::{block_width, row_of};
 use crate::linear::{pack_panel, tile};
 use crate::simd::{Engine, Kernel, Mac, Vector};
 use crate::{Aligned, D, DH, H, SOFTMAX_EPS};
@@ -77,14 +78,18 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Sorts rows by group, keeping their order within each: a counting sort over `groups` groups.
-    ///
-    /// `group` gives each row's group, in row order, and is called twice.
-    pub fn build(&mut self, groups: usize, rows: usize, group: impl Fn(usize) -> u32) {
+    /// Sorts positions (walk-major) by group, as time-major rows in blocks: a counting sort over `groups` groups.
+    /// Within a group the order is that of the positions.
+    pub fn build(
+        &mut self,
+        groups: usize,
+        group: &[u32], // (W, L), each < groups
+        length: usize,
+    ) {
         self.counts.clear();
         self.counts.resize(groups, 0);
-        for p in 0..rows {
-            self.counts[group(p) as usize] += 1;
+        for &g in group {
+            self.counts[g as usize] += 1;
         }
         self.ids.clear();
         self.starts.clear();
@@ -98,11 +103,17 @@ impl Groups {
             }
         }
         self.starts.push(start);
-        self.rows.resize(rows, 0);
-        for p in 0..rows {
-            let next = &mut self.counts[group(p) as usize];
-            self.rows[*next as usize] = p as u32;
-            *next += 1;
+        self.rows.resize(group.len(), 0);
+        let walks = group.len() / length;
+        for (w, group) in group.chunks_exact(length).enumerate() {
+            let width = block_width(w, walks);
+            let mut row = row_of(w, 0, walks, length);
+            for &g in group {
+                let next = &mut self.counts[g as usize];
+                self.rows[*next as usize] = row as u32;
+                *next += 1;
+                row += width;
+            }
         }
     }
 
@@ -207,9 +218,7 @@ impl Consensus {
         self.engine.run(LogitsKernel { layer: self, x, out });
     }
 
-    /// Pools the groups `range` of `groups` and adds the result to their states.
-    ///
-    /// `write(g, update)` receives each group's update, a row of width `D`, in order.
+    /// What the groups `range` of `groups` are to add to their states, a row for each.
     pub fn pool(
         &self,
         side: Side,
@@ -217,12 +226,12 @@ impl Consensus {
         logits: &[f32], // (P, LOGITS)
         groups: &Groups,
         range: std::ops::Range<usize>,
+        out: &mut [f32], // (range, D)
         scratch: &mut Scratch,
-        write: &mut dyn FnMut(u32, &[f32]),
     ) {
         let rows = x.len() / D;
-        assert!(logits.len() == rows * LOGITS && groups.rows.len() <= rows);
-        self.engine.run(Pool { layer: self, side, x, logits, groups, range, scratch, write });
+        assert!(logits.len() == rows * LOGITS && groups.rows.len() == rows && out.len() == range.len() * D);
+        self.engine.run(Pool { layer: self, side, x, logits, groups, range, out, scratch });
     }
 }
 
@@ -281,24 +290,23 @@ struct Pool<'a> {
     logits: &'a [f32],
     groups: &'a Groups,
     range: std::ops::Range<usize>,
+    out: &'a mut [f32],
     scratch: &'a mut Scratch,
-    write: &'a mut dyn FnMut(u32, &[f32]),
 }
 
 impl Kernel for Pool<'_> {
     type Out = ();
     #[inline(always)]
     unsafe fn run<M: Mac>(self) {
-        let Pool { layer, side, x, logits, groups, range, scratch, write } = self;
+        let Pool { layer, side, x, logits, groups, range, out, scratch } = self;
         let units = D / M::K_PER;
         scratch.e.resize(CHUNK_ROWS * H);
         scratch.pooled.resize(BATCH * H * D);
         scratch.staged.resize(BATCH * H * units);
-        let mut next = range.start;
-        while next < range.end {
-            let batch = BATCH.min(range.end - next);
-            // SAFETY: rows in `groups` are below `x`'s row count (checked at the door: it was built over those rows);
-            // the scratch has room for BATCH groups.
+        for (next, out) in range.step_by(BATCH).zip(out.chunks_mut(BATCH * D)) {
+            let batch = out.len() / D;
+            // SAFETY: `groups` lists the numbers below its row count, which is `x`'s (checked at the door); the
+            // scratch has room for BATCH groups.
             unsafe {
                 for i in 0..batch {
                     let pooled = scratch.pooled.as_mut_ptr().add(i * H * D);
@@ -313,17 +321,14 @@ impl Kernel for Pool<'_> {
                     }
                 }
                 // The pooled rows are spent: their room takes the projected ones.
-                let out = scratch.pooled.as_mut_ptr();
+                let projected = scratch.pooled.as_mut_ptr();
                 if M::V::LANES == 16 {
-                    project::<M, 12, 1>(layer, side, &scratch.staged, out);
+                    project::<M, 12, 1>(layer, side, &scratch.staged, projected);
                 } else {
-                    project::<M, 6, 2>(layer, side, &scratch.staged, out);
+                    project::<M, 6, 2>(layer, side, &scratch.staged, projected);
                 }
             }
-            for i in 0..batch {
-                write(groups.ids[next + i], &scratch.pooled[i * D..][..D]);
-            }
-            next += batch;
+            out.copy_from_slice(&scratch.pooled[..batch * D]);
         }
     }
 }
@@ -471,7 +476,7 @@ mod tests {
             let mut logits = vec![0.0; rows * LOGITS];
             layer.logits(&x, &mut logits);
             let mut groups = Groups::default();
-            groups.build(40, rows, |p| group[p]);
+            groups.build(40, &group, 1); // walks of one position: rows are positions
             assert!(!groups.ids().contains(&1) && groups.rows(groups.ids().iter().position(|g| *g == 7).unwrap()).len() > 128);
             for side in [Side::Node, Side::Type] {
                 let mut want = initial.clone();
@@ -479,10 +484,12 @@ mod tests {
                 for parts in [1, 3, 100] {
                     let mut got = initial.clone();
                     for range in groups.split(parts) {
-                        let mut add = |g: u32, update: &[f32]| {
-                            got[g as usize * D..][..D].iter_mut().zip(update).for_each(|(s, u)| *s += u);
-                        };
-                        layer.pool(side, &x, &logits, &groups, range, &mut Scratch::default(), &mut add);
+                        let mut out = vec![0.0; range.len() * D];
+                        layer.pool(side, &x, &logits, &groups, range.clone(), &mut out, &mut Scratch::default());
+                        for (i, update) in range.zip(out.chunks_exact(D)) {
+                            let state = &mut got[groups.ids()[i] as usize * D..][..D];
+                            state.iter_mut().zip(update).for_each(|(s, u)| *s += u);
+                        }
                     }
                     let tolerance = if engine.precision() == Precision::F32 { 2e-5 } else { 3e-2 };
                     assert_close(&got, &want, tolerance, &format!("{engine:?} {side:?} {parts}"));

@@ -36,11 +36,15 @@ impl<'a> Positions<'a> {
     }
 }
 
+/// Walks in the block of walk `w` among `walks`: the last block may be short.
+pub fn block_width(w: usize, walks: usize) -> usize {
+    BLOCK.min(walks - w / BLOCK * BLOCK)
+}
+
 /// The row, in time-major order inside blocks of [`BLOCK`] walks, of position `t` of walk `w` among `walks`.
 pub fn row_of(w: usize, t: usize, walks: usize, length: usize) -> usize {
     let first = w / BLOCK * BLOCK;
-    let width = BLOCK.min(walks - first);
-    first * length + t * width + (w - first)
+    first * length + t * block_width(w, walks) + (w - first)
 }
 
 /// The embedding tables of one update.

@@ -10,7 +10,7 @@
 //!
 //! # The fast version
 //! * A block of at most 12 walks goes through together, rows time-major: step `t` of all walks is contiguous.
-//! * Weights are packed in panels of one vector of hidden units, all three gates side by side; a tile of 4 rows (AVX2)
+//! * Weights are packed in panels of one vector of hidden units, all three gates side by side; a tile of 3 rows (AVX2)
 //!   or 6 rows (AVX-512) keeps r, z and n of a panel in registers while it runs over `y` and then over `h`.
 //! * −log₂e (r, z) and −2·log₂e (n) are folded into the weights, so that a gate needs `2^x` and no multiplication.
 //! * With `a = e^(−z̃)` and `b = e^(−2ñ)`: `h' = (a(1 − b) + h(1 + b)) / ((1 + a)(1 + b))`, one division for z and n.
@@ -211,7 +211,7 @@ impl Kernel for Forward<'_> {
                 if M::V::LANES == 16 {
                     direction::<M, 6>(layer, side, x, walks, scratch);
                 } else {
-                    direction::<M, 4>(layer, side, x, walks, scratch);
+                    direction::<M, 3>(layer, side, x, walks, scratch);
                 }
             }
             if M::V::LANES == 16 {

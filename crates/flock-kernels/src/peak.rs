@@ -12,8 +12,13 @@ impl Kernel for Burn {
         // Twelve independent chains: two fused multiply-adds a cycle at a latency of four or five need ten.
         const CHAINS: usize = 12;
         unsafe {
-            let (a, b) = (M::V::splat(0.999_9), M::V::splat(1e-4));
-            let mut acc = [M::V::splat(1.0); CHAINS];
+            // Opaque to the optimiser, which would otherwise merge the chains or find their limit.
+            let seed = std::hint::black_box([0.999_9f32, 2e-4]);
+            let (a, b) = (M::V::splat(seed[0]), M::V::splat(seed[1]));
+            let mut acc = [M::V::zero(); CHAINS];
+            for (i, v) in acc.iter_mut().enumerate() {
+                *v = M::V::splat(seed[0] + i as f32);
+            }
             for _ in 0..self.0 {
                 for v in &mut acc {
                     *v = v.mul_add(a, b);

@@ -1,5 +1,18 @@
 //! Flock: one model that predicts missing links in any knowledge graph.
+//!
+//! A query goes `walk → record → process → consensus`, six times, and then each candidate gets a score: [`model`] is that
+//! story, one short function. [`checkpoint`] has the weights, [`ensemble`] asks several times and averages,
+//! [`plain`] is the definition that the fast path is held to.
 
 pub mod base_walks;
 pub mod checkpoint;
+pub mod ensemble;
 pub mod import;
+pub mod init;
+pub mod model;
+pub mod plain;
+pub mod update;
+
+pub use flock_graph as graph;
+pub use flock_kernels as kernels;
+pub use flock_walk as walk;

@@ -1,0 +1,38 @@
+//! Share of the multiply-add peak that each layer reaches on one thread: `cargo run --release -p flock-kernels --example layers`.
+use flock_kernels::*;
+use std::time::{Duration, Instant};
+
+fn main() {
+    let level = Level::detect().unwrap();
+    let noise = |n: usize, s: f32| -> Vec<f32> { (0..n).map(|i| (((i * 7919) % 1000) as f32 / 500.0 - 1.0) * s).collect() };
+    let (length, walks) = (128, BLOCK);
+    let rows = length * walks;
+    let w: Vec<Vec<f32>> = vec![noise(192 * 64, 0.1), noise(192 * 64, 0.1), noise(192, 0.1), noise(192, 0.1), noise(64, 1.0), noise(64 * 128, 0.1)];
+    let d = gru::Direction { w_ih: &w[0], w_hh: &w[1], b_ih: &w[2], b_hh: &w[3] };
+    for precision in [Precision::F32, Precision::Bf16] {
+        let engine = Engine::new(level, precision).unwrap();
+        let g = gru::Gru::new(engine, gru::Weights { norm: &w[4], directions: [d, d], out: &w[5] });
+        let s = swiglu::SwiGlu::new(engine, swiglu::Weights { norm: &w[4], w1: &w[0], w3: &w[1], w2: &w[0] });
+        let lin = linear::Linear::new(engine, &w[5], &w[3][..128], 64);
+        let mut x = noise(rows * D, 1.0);
+        let mut y = vec![0.0; rows * 128];
+        let (mut gs, mut ss) = (gru::Scratch::default(), swiglu::Scratch::default());
+        let x0 = x.clone();
+        let mut time = |name: &str, macs: usize, f: &mut dyn FnMut(&mut Vec<f32>)| {
+            let mut best = f64::MAX;
+            let mut peak = 0.0f64;
+            for _ in 0..40 {
+                x.copy_from_slice(&x0);
+                let t = Instant::now();
+                f(&mut x);
+                best = best.min(t.elapsed().as_secs_f64());
+                peak = peak.max(peak::gflops(level, 1, Duration::from_millis(5)));
+            }
+            let gf = 2.0 * (rows * macs) as f64 / best / 1e9;
+            println!("{precision} {name:8} {:8.1} µs {gf:7.1} GFLOP/s {:.3} of peak {peak:.1}", best * 1e6, gf / peak);
+        };
+        time("gru+out", 49152 + 8192, &mut |x| g.forward(x, walks, &mut gs));
+        time("swiglu", 36864, &mut |x| s.forward(x, &mut ss));
+        time("linear", 64 * 128, &mut |x| lin.forward(x, None, &mut y, linear::Activation::None));
+    }
+}

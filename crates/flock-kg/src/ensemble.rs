@@ -1,0 +1,157 @@
+//! Ensembles: `P` independent passes, and the mean of their logits (section 6), with the spread over passes kept.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use flock_walk::WalkQuery;
+use rayon::prelude::*;
+
+use crate::model::{Draw, Model, ModelError, PassBuffers, PassScores, View};
+use crate::update::{Stages, Team};
+
+/// How a query is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask {
+    /// Base walk count `n`.
+    pub walks: u32,
+    /// Ensemble passes `P`.
+    pub passes: u32,
+    /// Seed of all randomness.
+    pub seed: u64,
+    /// Switches for ablations; the length is the model's.
+    pub options: flock_walk::WalkOptions,
+}
+
+/// The score of a candidate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Score {
+    /// Mean logit over the passes.
+    pub logit: f64,
+    /// Standard deviation of the logit over the passes; 0 for one pass.
+    pub spread: f64,
+    /// Positions at which the candidate stood, over all passes and updates (0 for relations).
+    pub visits: u32,
+}
+
+impl Score {
+    /// σ(logit).
+    pub fn probability(&self) -> f64 {
+        1.0 / (1.0 + (-self.logit).exp())
+    }
+}
+
+/// The scores of one query.
+#[derive(Clone, Debug)]
+pub struct Scores {
+    /// Candidates that a walk of some pass reached, and their scores, by ascending id.
+    pub reached: Vec<(u32, Score)>,
+    /// The score of every other candidate.
+    pub unreached: Score,
+    /// Where the time went, summed over passes (and threads).
+    pub stages: Stages,
+}
+
+impl Scores {
+    /// The score of a candidate.
+    pub fn of(&self, id: u32) -> Score {
+        self.reached.binary_search_by_key(&id, |(c, _)| *c).map_or(self.unreached, |i| self.reached[i].1)
+    }
+}
+
+/// Asks queries of one model on one graph, keeping buffers from query to query.
+pub struct Asker<'a> {
+    model: &'a Model,
+    view: View<'a>,
+    pool: &'a rayon::ThreadPool,
+    buffers: Mutex<Vec<PassBuffers>>,
+}
+
+impl<'a> Asker<'a> {
+    /// An asker that works on the threads of `pool`.
+    pub fn new(model: &'a Model, view: View<'a>, pool: &'a rayon::ThreadPool) -> Asker<'a> {
+        Asker { model, view, pool, buffers: Mutex::default() }
+    }
+
+    /// Answers a batch. The result depends on each query and `ask` alone, not on the batch or the number of threads.
+    pub fn ask(&self, queries: &[WalkQuery], ask: Ask) -> Result<Vec<Scores>, ModelError> {
+        for query in queries {
+            self.model.check(self.view.topology, query)?;
+        }
+        let passes = ask.passes.max(1) as usize;
+        let jobs = queries.len() * passes;
+        let run = |job: usize, team: Team| {
+            let draw = Draw { walks: ask.walks.max(1), seed: ask.seed, pass: (job % passes) as u32, options: ask.options };
+            let mut buffers = self.lock().pop().unwrap_or_default();
+            let scores = self.model.pass(self.view, &queries[job / passes], draw, &mut buffers, team);
+            self.lock().push(buffers);
+            scores
+        };
+        // A job to each thread while there are as many; what is left over is shared out inside each job.
+        let threads = self.pool.current_num_threads();
+        let whole = if threads > 1 { jobs / threads * threads } else { jobs };
+        let scores: Vec<PassScores> = self.pool.install(|| {
+            let mut scores: Vec<PassScores> =
+                (0..whole).into_par_iter().with_max_len(1).map(|job| run(job, Team::Solo)).collect();
+            scores.extend((whole..jobs).map(|job| run(job, Team::Pool)));
+            scores
+        });
+        Ok(scores.chunks(passes).map(combine).collect())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<PassBuffers>> {
+        // A poisoned lock means a panic elsewhere; buffers hold nothing that a panic could leave half done.
+        self.buffers.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+/// The mean over passes. A candidate that a pass did not reach has that pass's unreached score there.
+fn combine(passes: &[PassScores]) -> Scores {
+    let count = passes.len() as f64;
+    let unreached: (f64, f64) = passes.iter().map(|p| f64::from(p.unreached)).fold((0.0, 0.0), |(s, q), u| (s + u, q + u * u));
+    let score = |(sum, squares): (f64, f64), visits| {
+        let logit = sum / count;
+        Score { logit, spread: (squares / count - logit * logit).max(0.0).sqrt(), visits }
+    };
+    let mut stages = Stages::default();
+    let mut sums: HashMap<u32, ((f64, f64), u32)> = HashMap::with_capacity(passes.first().map_or(0, |p| p.ids.len()));
+    for pass in passes {
+        stages.add(&pass.stages);
+        let shared = f64::from(pass.unreached);
+        for ((&id, &logit), &visits) in pass.ids.iter().zip(&pass.logits).zip(&pass.visits) {
+            let logit = f64::from(logit);
+            let entry = sums.entry(id).or_insert((unreached, 0));
+            entry.0.0 += logit - shared;
+            entry.0.1 += logit * logit - shared * shared;
+            entry.1 += visits;
+        }
+    }
+    let mut reached: Vec<(u32, Score)> = sums.into_iter().map(|(id, (sums, visits))| (id, score(sums, visits))).collect();
+    reached.sort_unstable_by_key(|(id, _)| *id);
+    Scores { reached, unreached: score(unreached, 0), stages }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn combines_passes_by_hand() {
+        let pass = |ids: &[u32], logits: &[f32], unreached| PassScores {
+            ids: ids.to_vec(),
+            logits: logits.to_vec(),
+            visits: vec![2; ids.len()],
+            unreached,
+            stages: Stages::default(),
+        };
+        let scores = combine(&[pass(&[7, 3], &[1.0, -1.0], 0.5), pass(&[3], &[2.0], -0.5)]);
+        // 7: (1 + (−½)) / 2 = ¼, deviation ¾; 3: (−1 + 2) / 2 = ½, deviation 1½; others: 0, deviation ½.
+        let close = |s: Score, logit: f64, spread: f64, visits| {
+            assert!((s.logit - logit).abs() < 1e-12 && (s.spread - spread).abs() < 1e-7 && s.visits == visits, "{s:?}");
+        };
+        close(scores.of(7), 0.25, 0.75, 2);
+        close(scores.of(3), 0.5, 1.5, 4);
+        close(scores.of(99), 0.0, 0.5, 0);
+        assert_eq!(scores.reached.iter().map(|r| r.0).collect::<Vec<_>>(), [3, 7]);
+        assert!((scores.of(3).probability() - 0.622_459_331).abs() < 1e-8);
+    }
+}
