@@ -34,7 +34,7 @@ pub(crate) fn read(
             Err(error) => return Err(source.failed(error)),
         };
         let Some(row) = more else { return Ok(()) };
-        if row.result.is_ok() && is_blank(rows.bytes(&row)) {
+        if !row.had_quotes && row.result.is_ok() && is_blank(rows.bytes(&row)) {
             continue;
         }
         let triple = row
@@ -251,9 +251,6 @@ impl Rows {
                         break 'row;
                     };
                     let quote = at + quote;
-                    if quote + 1 == rest.len() && !self.at_end {
-                        return Cut::More;
-                    }
                     self.unquoted.extend_from_slice(&rest[at..quote]);
                     lines += memchr_iter(b'\n', &rest[at..quote]).count() as u64;
                     at = quote + 1;
@@ -385,5 +382,72 @@ impl Rows {
             return None;
         };
         Some(hint.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
+
+    /// Gives a few bytes at a time.
+    struct Pieces<'a>(&'a [u8], usize);
+
+    impl Read for Pieces<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let len = self.1.min(self.0.len()).min(buffer.len());
+            let (now, later) = self.0.split_at(len);
+            buffer[..len].copy_from_slice(now);
+            self.0 = later;
+            Ok(len)
+        }
+    }
+
+    /// Line and fields of every row.
+    fn cut(content: &str, csv: bool, piece: usize) -> Vec<(u64, Result<Vec<String>, RowError>)> {
+        let mut reader = Pieces(content.as_bytes(), piece);
+        let mut rows = Rows::new(csv);
+        let mut all = Vec::new();
+        while let Some(row) = rows.next(&mut reader).unwrap() {
+            let text = str::from_utf8(rows.bytes(&row)).unwrap();
+            let start = row.range.start;
+            let field = |f: &Range<usize>| text[f.start - start..f.end - start].to_owned();
+            let fields = row.result.map(|()| rows.fields.iter().map(field).collect());
+            all.push((row.line, fields));
+        }
+        all
+    }
+
+    #[test]
+    fn rows_know_their_lines() {
+        let rows = cut("a,\"b\nc\"\r\n\n\"d\"\"\",\n\"e\"f\ng", true, 1);
+        let fields = |names: &[&str]| Ok(names.iter().map(|n| (*n).to_owned()).collect());
+        let want = [
+            (1, fields(&["a", "b\nc"])),
+            (3, fields(&[""])),
+            (4, fields(&["d\"", ""])),
+            (5, Err(RowError::TextAfterQuote)),
+            (6, fields(&["g"])),
+        ];
+        assert_eq!(rows, want);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            cases: 5000,
+            rng_seed: RngSeed::Fixed(3),
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
+
+        #[test]
+        fn how_the_bytes_come_in_makes_no_difference(
+            content in "[ab,\"\n\r\t]{0,40}",
+            piece in 1..7usize,
+            csv in any::<bool>(),
+        ) {
+            prop_assert_eq!(cut(&content, csv, piece), cut(&content, csv, usize::MAX));
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! A graph: two sets of names and a [`Topology`] over their ids.
 
-use crate::names::Names;
+use crate::names::{Batch, Names};
 use crate::prefixes::Prefixes;
 use crate::topology::{Topology, TopologyError, Triple};
 use std::borrow::Cow;
@@ -8,6 +8,9 @@ use std::fmt;
 
 /// How many near names an error offers.
 const NEAR: usize = 3;
+
+/// So many names are looked up together.
+const PENDING: usize = 128;
 
 /// A knowledge graph with names.
 #[derive(Debug)]
@@ -186,6 +189,9 @@ pub struct GraphBuilder {
     relations: Names,
     triples: Vec<Triple>,
     prefixes: Prefixes,
+    /// Heads and tails of the last triples, whose ids are not looked up yet.
+    pending: Batch,
+    ids: Vec<u32>,
 }
 
 impl GraphBuilder {
@@ -196,6 +202,7 @@ impl GraphBuilder {
 
     /// The id of an entity, which is added if it is new. Ids are given in the order of first sight.
     pub fn entity(&mut self, name: &str) -> u32 {
+        self.settle();
         self.entities.intern(name)
     }
 
@@ -205,15 +212,31 @@ impl GraphBuilder {
     }
 
     /// Adds a triple. Duplicates are dropped in [`finish`](GraphBuilder::finish).
-    pub fn add(&mut self, head: &str, relation: &str, tail: &str) {
-        let head = self.entities.intern(head);
+    pub fn add(&mut self, head_name: &str, relation: &str, tail_name: &str) {
         let relation = self.relations.intern(relation);
-        let tail = self.entities.intern(tail);
+        let (head, tail) = (u32::MAX, u32::MAX);
         self.triples.push(Triple {
             head,
             relation,
             tail,
         });
+        self.pending.push(head_name);
+        self.pending.push(tail_name);
+        if self.pending.len() >= PENDING {
+            self.settle();
+        }
+    }
+
+    /// Fills in the heads and tails that were left open.
+    fn settle(&mut self) {
+        self.entities.intern_batch(&mut self.pending, &mut self.ids);
+        let open = self.triples.len() - self.ids.len() / 2;
+        for (triple, ids) in self.triples[open..]
+            .iter_mut()
+            .zip(self.ids.chunks_exact(2))
+        {
+            (triple.head, triple.tail) = (ids[0], ids[1]);
+        }
     }
 
     /// Prefixes for showing IRIs.
@@ -223,6 +246,7 @@ impl GraphBuilder {
 
     /// Derives prefixes from the names, if none is known.
     pub(crate) fn derive_prefixes(&mut self) {
+        self.settle();
         if self.prefixes.is_empty() {
             self.prefixes = Prefixes::derive(self.entities.iter().chain(self.relations.iter()));
         }
@@ -243,6 +267,7 @@ impl GraphBuilder {
         if self.triples.is_empty() {
             return Err(GraphError::Empty);
         }
+        self.settle();
         self.entities.shrink();
         self.relations.shrink();
         // Both lengths fit: ids are below u32::MAX.

@@ -91,6 +91,11 @@ impl<'a> Source<'a> {
         Ok(source)
     }
 
+    /// The bytes, for a parser that wants to own them.
+    pub(crate) fn take_reader(&mut self) -> Box<dyn Read + 'a> {
+        std::mem::replace(&mut self.reader, Box::new(io::empty()))
+    }
+
     /// What a failed read means.
     pub(crate) fn failed(&self, source: io::Error) -> LoadError {
         let file = self.file.clone();

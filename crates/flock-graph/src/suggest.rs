@@ -202,6 +202,7 @@ impl Query {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
 
     fn near<'a>(names: &[&'a str], query: &str) -> Vec<&'a str> {
         nearest(names.iter().copied(), query, 3)
@@ -300,6 +301,12 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig {
+            rng_seed: RngSeed::Fixed(64),
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
+
         #[test]
         fn bit_parallel_distance_equals_the_table(a in "[abcé]{1,64}", b in "[abcé]{0,80}") {
             let query = Query::new(&a);

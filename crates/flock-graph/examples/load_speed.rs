@@ -1,0 +1,226 @@
+//! How fast graphs load and how much memory they take, next to `cat` and `wc -l` on the same file in the same run.
+//!
+//! `cargo run --release -p flock-graph --example load_speed [millions of triples]`
+//!
+//! The graph is made up: one entity per five triples, named like those of Wikidata in a dump, and 200 relations. Every file
+//! is read once before the clock starts, so that all of them come from memory; the best of three is printed.
+
+use flock_graph::{Graph, LoadOptions, Names, load};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let millions: f64 = std::env::args().nth(1).map_or(Ok(1.0), |a| a.parse())?;
+    let triples = (millions * 1e6) as u64;
+    let directory = std::env::temp_dir().join(format!("flock-load-speed-{}", std::process::id()));
+    fs::create_dir_all(&directory)?;
+    let result = measure(&directory, triples);
+    fs::remove_dir_all(&directory)?;
+    result
+}
+
+fn measure(directory: &Path, triples: u64) -> Result<(), Box<dyn std::error::Error>> {
+    println!("{:24} {:>7} {:>9} {:>9}", "", "MB", "seconds", "MB/s");
+    let mut in_memory = None;
+    for extension in ["tsv", "csv", "nt", "ttl", "rdf"] {
+        let path = directory.join(format!("graph.{extension}"));
+        write(&path, extension, triples)?;
+        if extension == "tsv" {
+            for command in [&["cat"][..], &["wc", "-l"]] {
+                let seconds = best(|| run(command, &path))?;
+                print(&command.join(" "), &path, seconds)?;
+            }
+        }
+        let seconds = best(|| load_once(&path))?;
+        print(&format!("load .{extension}"), &path, seconds)?;
+        if extension == "tsv" {
+            in_memory = Some(load(&path, &LoadOptions::default())?.0);
+            for (command, suffix) in [("gzip", "gz"), ("zstd", "zst")] {
+                let packed = directory.join(format!("graph.tsv.{suffix}"));
+                if pack(command, &path, &packed).is_ok() {
+                    let seconds = best(|| load_once(&packed))?;
+                    print(&format!("load .tsv.{suffix}"), &path, seconds)?;
+                }
+            }
+        }
+        fs::remove_file(&path)?;
+    }
+    if let Some(graph) = in_memory {
+        memory(&graph);
+        suggestions(&graph)?;
+    }
+    Ok(())
+}
+
+fn load_once(path: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    load(path, &LoadOptions::default())?;
+    Ok(())
+}
+
+fn memory(graph: &Graph) {
+    let triples = graph.topology().num_triples();
+    let per_triple = |bytes: usize| bytes as f64 / triples as f64;
+    let names = |n: &Names| n.memory_bytes();
+    println!(
+        "\n{triples} distinct triples, {} entities",
+        graph.entities().len()
+    );
+    println!(
+        "index        {:6.1} bytes per triple",
+        per_triple(graph.topology().memory_bytes())
+    );
+    let both = names(graph.entities()) + names(graph.relations());
+    let text: usize = graph.entities().iter().map(str::len).sum();
+    println!("names        {:6.1} bytes per triple", per_triple(both));
+    let entities = graph.entities().len() as f64;
+    println!(
+        "             {:6.1} bytes per entity, of which its own text {:.1}",
+        names(graph.entities()) as f64 / entities,
+        text as f64 / entities
+    );
+    println!(
+        "in all       {:6.1} bytes per triple",
+        per_triple(graph.memory_bytes())
+    );
+    if let Some(peak) = peak_kib() {
+        println!("peak of the whole run, all formats: {} MiB", peak >> 10);
+    }
+}
+
+fn suggestions(graph: &Graph) -> Result<(), Box<dyn std::error::Error>> {
+    let name = graph.entities().get(7).replace("entity", "enttiy");
+    let mut near = String::new();
+    let seconds = best(|| {
+        near = graph
+            .parse_entity(&name)
+            .map_or_else(|e| e.to_string(), |_| String::new());
+        Ok(())
+    })?;
+    let count = graph.entities().len();
+    println!("\nnear names among {count}: {seconds:.3} s: {near}");
+    let mut names = Names::new();
+    for i in 0..1_000_000u64 {
+        names.intern(&format!("http://www.wikidata.org/entity/{}", word(mix(i))));
+    }
+    let wanted = word(mix(77)).replacen('o', "oo", 1);
+    let mut found = Vec::new();
+    let seconds = best(|| {
+        found = names.suggest(&wanted, 3);
+        Ok(())
+    })?;
+    println!(
+        "near names among {}: {seconds:.3} s: {wanted:?} -> {found:?}",
+        names.len()
+    );
+    Ok(())
+}
+
+/// A made-up word of four to seven syllables.
+fn word(mut random: u64) -> String {
+    let mut word = String::new();
+    for _ in 0..4 + random % 4 {
+        random = mix(random);
+        word.push(b"bdfgklmnprstvz"[(random % 14) as usize] as char);
+        word.push(b"aeiou"[(random >> 32) as usize % 5] as char);
+    }
+    word
+}
+
+fn mix(x: u64) -> u64 {
+    let x = (x.wrapping_add(1)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x ^ (x >> 27)
+}
+
+fn write(path: &Path, extension: &str, triples: u64) -> io::Result<()> {
+    const PEOPLE: &str = "http://www.wikidata.org/entity/";
+    const LINKS: &str = "http://www.wikidata.org/prop/direct/";
+    let mut out = BufWriter::new(File::create(path)?);
+    match extension {
+        "ttl" => writeln!(out, "@prefix wd: <{PEOPLE}> .\n@prefix wdt: <{LINKS}> .")?,
+        "rdf" => writeln!(
+            out,
+            "<rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" xmlns:wdt=\"{LINKS}\">"
+        )?,
+        _ => {}
+    }
+    let entities = (triples / 5).max(2);
+    for i in 0..triples {
+        let random = mix(i);
+        let (h, t) = (mix(random) % entities, mix(random + 1) % entities);
+        let r = random % 200;
+        match extension {
+            "nt" => writeln!(out, "<{PEOPLE}Q{h}> <{LINKS}P{r}> <{PEOPLE}Q{t}> .")?,
+            "ttl" => writeln!(out, "wd:Q{h} wdt:P{r} wd:Q{t} .")?,
+            "rdf" => writeln!(
+                out,
+                "<rdf:Description rdf:about=\"{PEOPLE}Q{h}\"><wdt:P{r} rdf:resource=\"{PEOPLE}Q{t}\"/></rdf:Description>"
+            )?,
+            "csv" => writeln!(out, "entity {h},relation {r},entity {t}")?,
+            _ => writeln!(out, "entity {h}\trelation {r}\tentity {t}")?,
+        }
+    }
+    if extension == "rdf" {
+        writeln!(out, "</rdf:RDF>")?;
+    }
+    out.flush()
+}
+
+fn run(command: &[&str], path: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let mut child = Command::new(command[0]);
+    let status = child
+        .args(&command[1..])
+        .arg(path)
+        .stdout(Stdio::null())
+        .status()?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("{command:?} failed").into())
+    }
+}
+
+fn pack(command: &str, from: &Path, to: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let mut child = Command::new(command);
+    let status = child
+        .arg("-c")
+        .arg(from)
+        .stdout(File::create(to)?)
+        .status()?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("{command} failed").into())
+    }
+}
+
+fn best(
+    mut work: impl FnMut() -> Result<(), Box<dyn std::error::Error>>,
+) -> Result<f64, Box<dyn std::error::Error>> {
+    let mut best = f64::INFINITY;
+    for _ in 0..3 {
+        let start = Instant::now();
+        work()?;
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    Ok(best)
+}
+
+fn print(what: &str, path: &Path, seconds: f64) -> io::Result<()> {
+    let megabytes = fs::metadata(path)?.len() as f64 / 1e6;
+    println!(
+        "{what:24} {megabytes:7.1} {seconds:9.3} {:9.0}",
+        megabytes / seconds
+    );
+    Ok(())
+}
+
+/// The most memory this process has held, in KiB, where the system tells.
+fn peak_kib() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}

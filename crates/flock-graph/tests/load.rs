@@ -1,0 +1,782 @@
+//! Every format, every way of getting it wrong, and the exact words of each error.
+
+use flock_graph::{
+    Format, Graph, GraphBuilder, LoadError, LoadOptions, LoadReport, RowError, for_each_triple,
+    load, load_many, load_reader,
+};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+fn read(name: &str, content: impl AsRef<[u8]>, options: &LoadOptions) -> (Graph, LoadReport) {
+    load_reader(name, content.as_ref(), options).unwrap()
+}
+
+fn default(name: &str, content: impl AsRef<[u8]>) -> (Graph, LoadReport) {
+    read(name, content, &LoadOptions::default())
+}
+
+fn error(name: &str, content: impl AsRef<[u8]>) -> LoadError {
+    error_with(name, content, &LoadOptions::default())
+}
+
+fn error_with(name: &str, content: impl AsRef<[u8]>, options: &LoadOptions) -> LoadError {
+    load_reader(name, content.as_ref(), options).unwrap_err()
+}
+
+/// All triples by name, sorted.
+fn triples(graph: &Graph) -> Vec<[String; 3]> {
+    let (e, r) = (graph.entities(), graph.relations());
+    let mut all: Vec<[String; 3]> = graph
+        .topology()
+        .triples()
+        .map(|t| [e.get(t.head), r.get(t.relation), e.get(t.tail)].map(str::to_owned))
+        .collect();
+    all.sort();
+    all
+}
+
+fn owned(triples: &[[&str; 3]]) -> Vec<[String; 3]> {
+    triples.iter().map(|t| t.map(str::to_owned)).collect()
+}
+
+fn lenient() -> LoadOptions {
+    LoadOptions {
+        lenient: true,
+        ..LoadOptions::default()
+    }
+}
+
+const TSV: &str =
+    "Lisbon\tcapital of\tPortugal\nPortugal\tborders\tSpain\nSpain\tborders\tPortugal\n";
+
+fn tsv_triples() -> Vec<[String; 3]> {
+    owned(&[
+        ["Lisbon", "capital of", "Portugal"],
+        ["Portugal", "borders", "Spain"],
+        ["Spain", "borders", "Portugal"],
+    ])
+}
+
+#[test]
+fn tsv_in_all_its_spellings() {
+    let (graph, report) = default("g.tsv", TSV);
+    assert_eq!(triples(&graph), tsv_triples());
+    assert_eq!(
+        graph.entities().iter().collect::<Vec<_>>(),
+        ["Lisbon", "Portugal", "Spain"]
+    );
+    assert_eq!(
+        (report.format, report.header, report.rows),
+        (Format::Tsv, false, 3)
+    );
+    assert_eq!(
+        (report.triples, report.duplicates, report.skipped),
+        (3, 0, 0)
+    );
+
+    let windows = format!("\u{feff}{}", TSV.replace('\n', "\r\n"));
+    let no_last_newline = TSV.trim_end();
+    let blank_lines = format!("\n\n{}  \n\r\n", TSV.replace('\n', "\n\n"));
+    for content in [windows.as_str(), no_last_newline, blank_lines.as_str()] {
+        let (graph, report) = default("g.txt", content);
+        assert_eq!(triples(&graph), tsv_triples());
+        assert_eq!(report.rows, 3);
+    }
+}
+
+#[test]
+fn tsv_has_no_comments_and_no_quotes() {
+    let (graph, _) = default("g.tsv", "#1\t\"is\"\t a,b \n");
+    assert_eq!(triples(&graph), owned(&[["#1", "\"is\"", " a,b "]]));
+}
+
+#[test]
+fn csv_quotes() {
+    let csv = "\"Washington, D.C.\",capital of,\"the \"\"States\"\"\"\r\n\
+               \"two\nlines\",\"r\",\"\u{fc}\"\n\
+               5\" disk,\"r\",x\n\
+               \" \",\" \",\" \"\n\
+               a,b,\"c\"";
+    let (graph, report) = default("g.csv", csv);
+    let want = owned(&[
+        [" ", " ", " "],
+        ["5\" disk", "r", "x"],
+        ["Washington, D.C.", "capital of", "the \"States\""],
+        ["a", "b", "c"],
+        ["two\nlines", "r", "\u{fc}"],
+    ]);
+    assert_eq!(triples(&graph), want);
+    assert_eq!(report.format, Format::Csv);
+    // A row after a field of two lines knows its line.
+    let late = format!("{csv}\na,b\n");
+    assert!(
+        error("g.csv", late)
+            .to_string()
+            .starts_with("g.csv:7: expected 3 ")
+    );
+}
+
+#[test]
+fn csv_quotes_that_do_not_match() {
+    let open = "a,b,c\nd,\"e,f\ng,h,i\n";
+    assert_eq!(
+        error("g.csv", open).to_string(),
+        "g.csv:2: a quote is opened and never closed, expected a closing \"; hint: write a quote inside a name as \"\""
+    );
+    let after = "a,\"b\" c,d\n";
+    assert_eq!(
+        error("g.csv", after).to_string(),
+        "g.csv:1: found text after a closing quote, expected a comma; hint: write a quote inside a name as \"\""
+    );
+    // Only the line with the bad quote is lost.
+    let (graph, report) = read("g.csv", open, &lenient());
+    assert_eq!(triples(&graph), owned(&[["a", "b", "c"], ["g", "h", "i"]]));
+    assert_eq!((report.rows, report.skipped), (3, 1));
+}
+
+#[test]
+fn headers_and_columns() {
+    for header in [
+        "head\trelation\ttail",
+        "Subject\tPREDICATE\tObject",
+        "source\tr\ttarget",
+    ] {
+        let (graph, report) = default("g.tsv", format!("{header}\n{TSV}"));
+        assert_eq!(triples(&graph), tsv_triples());
+        assert!(report.header);
+        assert_eq!(report.rows, 3);
+    }
+    let keep = LoadOptions {
+        header: Some(false),
+        ..LoadOptions::default()
+    };
+    assert_eq!(read("g.tsv", "head\trelation\ttail\n", &keep).1.triples, 1);
+    let cut = LoadOptions {
+        header: Some(true),
+        ..LoadOptions::default()
+    };
+    assert_eq!(read("g.tsv", TSV, &cut).1.triples, 2);
+    // A header need not even be well-formed, if it is announced.
+    assert_eq!(read("g.tsv", format!("a header\n{TSV}"), &cut).1.triples, 3);
+
+    let columns = LoadOptions {
+        columns: Some([3, 1, 0]),
+        ..LoadOptions::default()
+    };
+    let (graph, report) = read("g.csv", "tail,relation,weight,head\nc,b,0.5,a\n", &columns);
+    assert_eq!(triples(&graph), owned(&[["a", "b", "c"]]));
+    assert!(report.header);
+    assert_eq!(
+        error_with("g.csv", "a,b,c\n", &columns).to_string(),
+        "g.csv:1: expected at least 4 comma-separated fields, found 3; hint: --columns counts from 1"
+    );
+}
+
+#[test]
+fn wrong_numbers_of_fields() {
+    let cases = [
+        (
+            "g.tsv",
+            "a\tb\tc\nd\te\tf\tg\n",
+            "g.tsv:2: expected 3 tab-separated fields, found 4; hint: --columns 1,2,3",
+        ),
+        (
+            "g.tsv",
+            "a\tb\n",
+            "g.tsv:1: expected 3 tab-separated fields, found 2; hint: a triple needs a relation too: head, relation, tail",
+        ),
+        (
+            "g.tsv",
+            "a,b,c\n",
+            "g.tsv:1: expected 3 tab-separated fields, found 1; hint: --format csv (the line has commas)",
+        ),
+        (
+            "g.tsv",
+            "a b c\n",
+            "g.tsv:1: expected 3 tab-separated fields, found 1; hint: write tabs in place of the spaces between names",
+        ),
+        (
+            "g.tsv",
+            "a;b;c\n",
+            "g.tsv:1: expected 3 tab-separated fields, found 1; hint: write tabs or commas in place of the semicolons",
+        ),
+        (
+            "g.tsv",
+            "<http://a.b/c> <http://a.b/d> <http://a.b/e> .\n",
+            "g.tsv:1: expected 3 tab-separated fields, found 1; hint: --format nt (the line looks like N-Triples)",
+        ),
+        (
+            "g.tsv",
+            "a\n",
+            "g.tsv:1: expected 3 tab-separated fields, found 1",
+        ),
+        (
+            "g.csv",
+            "a\tb\tc\n",
+            "g.csv:1: expected 3 comma-separated fields, found 1; hint: --format tsv (the line has tabs)",
+        ),
+        (
+            "g.csv",
+            "a,b,c,d\n",
+            "g.csv:1: expected 3 comma-separated fields, found 4; hint: --columns 1,2,3, or quote names that contain commas",
+        ),
+    ];
+    for (file, content, message) in cases {
+        assert_eq!(error(file, content).to_string(), message);
+    }
+    let two = error("g.tsv", "a\tb\n");
+    assert!(matches!(
+        two,
+        LoadError::Row {
+            line: 1,
+            what: RowError::Fields { found: 2, .. },
+            ..
+        }
+    ));
+}
+
+#[test]
+fn empty_fields_and_invalid_text() {
+    assert_eq!(
+        error("g.tsv", "a\t\tc\n").to_string(),
+        "g.tsv:1: field 2 is empty, expected the name of a relation; hint: fill it in, or leave such rows out with --lenient"
+    );
+    assert_eq!(
+        error("g.csv", "a,b,\"\"\n").to_string(),
+        "g.csv:1: field 3 is empty, expected the name of a tail entity; hint: fill it in, or leave such rows out with --lenient"
+    );
+    assert_eq!(
+        error("g.tsv", b"a\tb\tc\nd\te\tcaf\xe9\n").to_string(),
+        "g.tsv:2: invalid UTF-8 at byte 8 of the line, expected UTF-8 text; hint: iconv -f LATIN1 -t UTF-8"
+    );
+    assert!(matches!(
+        error(
+            "g.nt",
+            b"<http://a.b/c> <http://a.b/d> <http://a.b/\xe9> .\n"
+        ),
+        LoadError::Row {
+            line: 1,
+            what: RowError::InvalidUtf8 { .. },
+            ..
+        }
+    ));
+    assert_eq!(
+        error("g.tsv", b"\xff\xfea\0\t\0b\0").to_string(),
+        "g.tsv: found UTF-16 text, expected UTF-8; hint: iconv -f UTF-16 -t UTF-8"
+    );
+}
+
+#[test]
+fn lenient_counts_what_it_leaves_out() {
+    let content = b"a\tr\tb\nbad line\na\tr\tb\n\na\t\tb\n\xff\tr\tb\nb\tr\ta\n";
+    let (graph, report) = read("g.tsv", content, &lenient());
+    assert_eq!(triples(&graph), owned(&[["a", "r", "b"], ["b", "r", "a"]]));
+    assert_eq!(
+        (
+            report.rows,
+            report.triples,
+            report.duplicates,
+            report.skipped
+        ),
+        (6, 2, 1, 3)
+    );
+    assert_eq!(
+        report.first_skipped.as_deref(),
+        Some("g.tsv:2: expected 3 tab-separated fields, found 1")
+    );
+}
+
+#[test]
+fn nothing_to_load() {
+    assert_eq!(
+        error("g.tsv", "").to_string(),
+        "g.tsv: no triples, expected at least one: 0 rows read, 0 literals and 0 bad rows left out"
+    );
+    assert!(matches!(
+        error("g", " \n\n"),
+        LoadError::Empty { rows: 0, .. }
+    ));
+    assert_eq!(
+        error_with("g.tsv", "a\tb\nc\n", &lenient()).to_string(),
+        "g.tsv: no triples, expected at least one: 2 rows read, 0 literals and 2 bad rows left out"
+    );
+    let literals = "<http://a.b/c> <http://a.b/d> \"e\" .\n";
+    assert!(matches!(
+        error("g.nt", literals),
+        LoadError::Empty {
+            rows: 1,
+            literals: 1,
+            ..
+        }
+    ));
+    assert!(matches!(
+        load_many(&[], &LoadOptions::default()),
+        Err(LoadError::Empty { .. })
+    ));
+    assert!(GraphBuilder::new().finish().is_err());
+}
+
+#[test]
+fn formats_that_cannot_be_told() {
+    assert_eq!(
+        error("graph", "a b c\n").to_string(),
+        "graph: cannot tell the format from the name or the first line; hint: --format tsv, csv, nt, ttl or rdfxml"
+    );
+    assert_eq!(
+        error("graph.tsv", b"PK\x03\x04....").to_string(),
+        "graph.tsv: found zip data, expected text, gzip or zstd; hint: unpack it first"
+    );
+    let csv = LoadOptions {
+        format: Some(Format::Csv),
+        ..LoadOptions::default()
+    };
+    assert_eq!(read("graph.tsv", "a,b,c\n", &csv).1.format, Format::Csv);
+}
+
+const TURTLE: &str = r#"@prefix ex: <http://example.org/> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+ex:Lisbon ex:capitalOf ex:Portugal ; rdfs:label "Lisbon", "Lisboa"@pt .
+ex:Portugal ex:borders ex:Spain .
+_:b0 ex:near [ ex:near ex:Spain ] .
+"#;
+
+const N_TRIPLES: &str = r#"# a comment
+<http://example.org/Lisbon> <http://example.org/capitalOf> <http://example.org/Portugal> .
+<http://example.org/Lisbon> <http://www.w3.org/2000/01/rdf-schema#label> "Lisbon" .
+<http://example.org/Lisbon> <http://www.w3.org/2000/01/rdf-schema#label> "Lisboa"@pt .
+<http://example.org/Portugal>	<http://example.org/borders>	<http://example.org/Spain>	. # tabs
+_:b0 <http://example.org/near> _:b1 .
+_:b1 <http://example.org/near> <http://example.org/Spain> .
+"#;
+
+const RDF_XML: &str = r#"<?xml version="1.0"?>
+<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:rdfs="http://www.w3.org/2000/01/rdf-schema#" xmlns:ex="http://example.org/">
+<rdf:Description rdf:about="http://example.org/Lisbon">
+  <ex:capitalOf rdf:resource="http://example.org/Portugal"/>
+  <rdfs:label>Lisbon</rdfs:label>
+  <rdfs:label xml:lang="pt">Lisboa</rdfs:label>
+</rdf:Description>
+<rdf:Description rdf:about="http://example.org/Portugal"><ex:borders rdf:resource="http://example.org/Spain"/></rdf:Description>
+<rdf:Description rdf:nodeID="b0"><ex:near rdf:nodeID="b1"/></rdf:Description>
+<rdf:Description rdf:nodeID="b1"><ex:near rdf:resource="http://example.org/Spain"/></rdf:Description>
+</rdf:RDF>
+"#;
+
+fn rdf_triples(second_blank: &str) -> Vec<[String; 3]> {
+    let ex = |local: &str| format!("http://example.org/{local}");
+    let mut all = vec![
+        ["_:b0".to_owned(), ex("near"), second_blank.to_owned()],
+        [second_blank.to_owned(), ex("near"), ex("Spain")],
+        [ex("Lisbon"), ex("capitalOf"), ex("Portugal")],
+        [ex("Portugal"), ex("borders"), ex("Spain")],
+    ];
+    all.sort();
+    all
+}
+
+#[test]
+fn rdf_formats_agree() {
+    let cases = [
+        ("g.ttl", TURTLE, Format::Turtle, "_:[1]"),
+        ("g.nt", N_TRIPLES, Format::NTriples, "_:b1"),
+        ("g.rdf", RDF_XML, Format::RdfXml, "_:b1"),
+        // The same by content.
+        ("ttl", TURTLE, Format::Turtle, "_:[1]"),
+        ("nt", N_TRIPLES, Format::NTriples, "_:b1"),
+        ("rdf", RDF_XML, Format::RdfXml, "_:b1"),
+    ];
+    for (name, content, format, blank) in cases {
+        let (graph, report) = default(name, content);
+        assert_eq!(triples(&graph), rdf_triples(blank), "{name}");
+        assert_eq!(
+            (report.format, report.rows, report.literals),
+            (format, 6, 2),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn prefixes_shorten_what_is_shown_and_typed() {
+    for (name, content, prefix) in [
+        ("g.ttl", TURTLE, "ex"),
+        ("g.nt", N_TRIPLES, "example"),
+        ("g.rdf", RDF_XML, "ex"),
+    ] {
+        let (graph, _) = default(name, content);
+        let iri = "http://example.org/Portugal";
+        let short = format!("{prefix}:Portugal");
+        assert_eq!(graph.display(iri), short);
+        assert_eq!(graph.display("_:b0"), "_:b0");
+        let id = graph.entities().id(iri).unwrap();
+        for spelling in [iri, &short, &format!("<{iri}>")] {
+            assert_eq!(graph.parse_entity(spelling).unwrap(), id);
+        }
+        let borders = graph.parse_relation(&format!("{prefix}:borders")).unwrap();
+        assert_eq!(graph.relations().get(borders), "http://example.org/borders");
+        for typed in [
+            "Portgual",
+            &format!("{prefix}:Portgual"),
+            "http://example.org/portugal",
+        ] {
+            let unknown = graph.parse_entity(typed).unwrap_err();
+            assert_eq!(
+                unknown.to_string(),
+                format!("unknown entity {typed:?}; near names: {short:?}")
+            );
+        }
+    }
+}
+
+#[test]
+fn a_short_form_that_is_a_name_itself_is_not_shown() {
+    let turtle = "@prefix ex: <http://example.org/> .\n<ex:a> <ex:r> <http://example.org/a> .\n";
+    let (graph, _) = default("g.ttl", turtle);
+    assert_eq!(
+        graph.display("http://example.org/a"),
+        "http://example.org/a"
+    );
+    for name in graph.entities().iter() {
+        assert_eq!(
+            graph.parse_entity(&graph.display(name)).unwrap(),
+            graph.entities().id(name).unwrap()
+        );
+    }
+}
+
+#[test]
+fn unknown_names_without_near_ones() {
+    let (graph, _) = default("g.tsv", TSV);
+    assert_eq!(
+        graph.parse_entity("Zimbabwe").unwrap_err().to_string(),
+        r#"unknown entity "Zimbabwe"; no name is near; hint: the graph has 3 entities, such as "Lisbon", "Portugal", "Spain""#
+    );
+    assert_eq!(
+        graph.parse_entity("borders").unwrap_err().to_string(),
+        r#"unknown entity "borders" (that is the name of a relation); no name is near; hint: the graph has 3 entities, such as "Lisbon", "Portugal", "Spain""#
+    );
+    assert_eq!(
+        graph.parse_relation("border").unwrap_err().to_string(),
+        r#"unknown relation "border"; near names: "borders""#
+    );
+}
+
+#[test]
+fn rdf_errors_have_a_line_and_lenient_goes_on() {
+    let good = "<http://a.b/c> <http://a.b/d> <http://a.b/e> .\n";
+    let nt = format!("{good}<http://a.b/c> <no scheme> <http://a.b/e> .\n{good}");
+    let message = error("g.nt", &nt).to_string();
+    assert!(message.starts_with("g.nt:2: "), "{message}");
+    let (_, report) = read("g.nt", &nt, &lenient());
+    assert_eq!(
+        (
+            report.rows,
+            report.triples,
+            report.duplicates,
+            report.skipped
+        ),
+        (3, 1, 1, 1)
+    );
+
+    let relative = "@prefix a: <http://a.b/> .\na:c a:d <e> .\na:c a:d a:f .\n";
+    assert_eq!(
+        error("g.ttl", relative).to_string(),
+        "g.ttl:2: No scheme found in an absolute IRI; hint: declare a base IRI (@base in Turtle, xml:base in RDF/XML)"
+    );
+    let (_, report) = read("g.ttl", relative, &lenient());
+    assert_eq!((report.rows, report.triples, report.skipped), (2, 1, 1));
+
+    let undeclared = "@prefix a: <http://a.b/> .\na:c\n  x:d a:e .\n";
+    assert_eq!(
+        error("g.ttl", undeclared).to_string(),
+        "g.ttl:3: The prefix x: has not been declared; hint: declare the prefix with @prefix"
+    );
+
+    let xml = RDF_XML.replace(
+        "</rdf:Description>\n<rdf:Description rdf:about",
+        "\n<rdf:Description rdf:about",
+    );
+    let message = error("g.rdf", &xml).to_string();
+    assert!(message.starts_with("g.rdf:"), "{message}");
+    let cut = &RDF_XML[..RDF_XML.len() - 40];
+    let message = error("g.rdf", cut).to_string();
+    assert!(message.starts_with("g.rdf:1"), "{message}");
+}
+
+#[test]
+fn blank_nodes_without_labels_are_named_by_order() {
+    let turtle = "@prefix a: <http://a.b/> .\na:x a:r [], [ a:r a:y ] .\n";
+    let first = triples(&default("g.ttl", turtle).0);
+    let second = triples(&default("g.ttl", turtle).0);
+    assert_eq!(first, second);
+    let blanks: Vec<&str> = first
+        .iter()
+        .flatten()
+        .map(String::as_str)
+        .filter(|n| n.starts_with("_:"))
+        .collect();
+    assert_eq!(blanks.len(), 3);
+    assert!(
+        blanks.iter().all(|b| ["_:[1]", "_:[2]"].contains(b)),
+        "{blanks:?}"
+    );
+}
+
+fn gzip(content: &[u8]) -> Vec<u8> {
+    let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    out.write_all(content).unwrap();
+    out.finish().unwrap()
+}
+
+fn zstd(content: &[u8]) -> Vec<u8> {
+    zstd::encode_all(content, 1).unwrap()
+}
+
+#[test]
+fn packed_streams_are_told_by_their_first_bytes() {
+    for name in ["g.tsv.gz", "g.tsv.zst", "g.tsv", "anything"] {
+        for packed in [gzip(TSV.as_bytes()), zstd(TSV.as_bytes())] {
+            assert_eq!(triples(&default(name, packed).0), tsv_triples());
+        }
+    }
+    assert_eq!(
+        triples(&default("g.ttl.gz", gzip(TURTLE.as_bytes())).0),
+        rdf_triples("_:[1]")
+    );
+    // Two members, as `cat a.gz b.gz` makes them.
+    let (first, second) = TSV.split_at(20);
+    let two = [gzip(first.as_bytes()), gzip(second.as_bytes())].concat();
+    assert_eq!(triples(&default("g.tsv.gz", two).0), tsv_triples());
+    let two = [zstd(first.as_bytes()), zstd(second.as_bytes())].concat();
+    assert_eq!(triples(&default("g.tsv.zst", two).0), tsv_triples());
+}
+
+#[test]
+fn packed_streams_that_are_cut_or_damaged() {
+    let rows: String = (0..5000)
+        .map(|i| format!("{i}\tr{}\t{}\n", i * 7919 % 13, i * i % 4999))
+        .collect();
+    for (name, packed) in [
+        ("g.tsv.gz", gzip(rows.as_bytes())),
+        ("g.tsv.zst", zstd(rows.as_bytes())),
+    ] {
+        let cut = error(name, &packed[..packed.len() / 2]);
+        assert!(matches!(&cut, LoadError::Damaged { .. }), "{cut}");
+        let message = cut.to_string();
+        assert!(message.starts_with(&format!("{name}: ")), "{message}");
+        assert!(
+            message.ends_with("; hint: fetch or compress the file again"),
+            "{message}"
+        );
+        // Not even lenient takes half a file for a whole one.
+        let cut = error_with(name, &packed[..packed.len() / 2], &lenient());
+        assert!(matches!(&cut, LoadError::Damaged { .. }), "{cut}");
+    }
+    // The checksum before the length at the end of a member.
+    let mut packed = gzip(rows.as_bytes());
+    let at = packed.len() - 5;
+    packed[at] ^= 1;
+    assert!(matches!(
+        error("g.tsv.gz", &packed),
+        LoadError::Damaged { .. }
+    ));
+    let turtle = gzip(TURTLE.repeat(50).as_bytes());
+    let cut = error("g.ttl.gz", &turtle[..turtle.len() - 9]);
+    assert!(matches!(&cut, LoadError::Damaged { .. }), "{cut}");
+}
+
+#[test]
+fn a_reader_that_fails() {
+    struct Failing;
+    impl Read for Failing {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::Error::other("the cable was cut"))
+        }
+    }
+    let reader = "a\tb\tc\n".as_bytes().chain(Failing);
+    let error = load_reader("g.tsv", reader, &LoadOptions::default()).unwrap_err();
+    assert_eq!(error.to_string(), "g.tsv: cannot read: the cable was cut");
+}
+
+#[test]
+fn a_reader_that_gives_one_byte_at_a_time() {
+    struct Slow<'a>(&'a [u8]);
+    impl Read for Slow<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let len = self.0.len().min(buffer.len()).min(1);
+            let (now, later) = self.0.split_at(len);
+            buffer[..len].copy_from_slice(now);
+            self.0 = later;
+            Ok(len)
+        }
+    }
+    let csv = "a,\"b \"\"x\"\"\",c\r\n\"d\",\"e\r\nf\",g\r\n";
+    for (name, content) in [
+        ("g.tsv", TSV),
+        ("g.csv", csv),
+        ("g.nt", N_TRIPLES),
+        ("g.ttl", TURTLE),
+    ] {
+        // Long enough to go on after the beginning that is looked at to tell the format.
+        let content = content.repeat(300);
+        let slow = load_reader(name, Slow(content.as_bytes()), &LoadOptions::default()).unwrap();
+        let fast = default(name, &content);
+        assert_eq!(triples(&slow.0), triples(&fast.0));
+        assert_eq!(slow.1, fast.1);
+    }
+}
+
+#[test]
+fn rows_longer_than_the_buffer() {
+    let long = "x".repeat(3 << 20);
+    let content = format!("a\tr\tb\n{long}\tr\t{long}y\nc\tr\td\n");
+    let (graph, _) = default("g.tsv", &content);
+    assert_eq!(graph.topology().num_triples(), 3);
+    assert_eq!(graph.entities().get(2).len(), 3 << 20);
+    assert_eq!(default("g.csv", content.replace('\t', ",")).1.triples, 3);
+
+    let too_long = format!("a\tr\tb\n{}\nc\tr\td\n", "x".repeat(40 << 20));
+    assert_eq!(
+        error("g.tsv", &too_long).to_string(),
+        "g.tsv:2: found a row of more than 16 MiB, expected one triple per line"
+    );
+    let report = read("g.tsv", &too_long, &lenient()).1;
+    assert_eq!((report.rows, report.triples, report.skipped), (3, 2, 1));
+    let too_long = format!("{}\n{}", "x".repeat(20 << 20), N_TRIPLES);
+    assert!(matches!(
+        error("g.nt", &too_long),
+        LoadError::Row {
+            line: 1,
+            what: RowError::TooLong,
+            ..
+        }
+    ));
+    let report = read("g.nt", &too_long, &lenient()).1;
+    assert_eq!((report.rows, report.triples, report.skipped), (7, 4, 1));
+}
+
+#[test]
+fn files() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let options = LoadOptions::default();
+    let shown = |name: &str| path(name).display().to_string();
+
+    let missing = load(&path("grpah.tsv"), &options).unwrap_err().to_string();
+    let hint = "hint: check the path, or name - for standard input";
+    assert_eq!(
+        missing,
+        format!("{}: no such file; {hint}", shown("grpah.tsv"))
+    );
+
+    let here = directory.path().display();
+    let no_file = load(directory.path(), &options).unwrap_err().to_string();
+    assert_eq!(
+        no_file,
+        format!("{here}: is a directory, expected a graph file")
+    );
+    std::fs::write(
+        path("valid.txt"),
+        "Spain\tborders\tFrance\nSpain\tborders\tPortugal\n",
+    )
+    .unwrap();
+    std::fs::write(path("train.txt"), TSV).unwrap();
+    let no_file = load(directory.path(), &options).unwrap_err().to_string();
+    let train = shown("train.txt");
+    assert_eq!(
+        no_file,
+        format!(
+            "{here}: is a directory, expected a graph file; hint: name a file in it, such as {train}"
+        )
+    );
+
+    assert_eq!(
+        triples(&load(&path("train.txt"), &options).unwrap().0),
+        tsv_triples()
+    );
+    let both = [path("train.txt"), path("valid.txt")];
+    let (graph, report) = load_many(&both, &options).unwrap();
+    assert_eq!((report.rows, report.triples, report.duplicates), (5, 4, 1));
+    assert_eq!(graph.entities().id("France"), Some(3));
+
+    let mut seen = Vec::new();
+    let report = for_each_triple(&path("valid.txt"), &options, |h, r, t| {
+        seen.push([h.to_owned(), r.to_owned(), t.to_owned()]);
+    });
+    assert_eq!(report.unwrap().triples, 2);
+    assert_eq!(
+        seen,
+        owned(&[
+            ["Spain", "borders", "France"],
+            ["Spain", "borders", "Portugal"]
+        ])
+    );
+}
+
+/// The child of the next test: loads its standard input.
+#[test]
+fn standard_input_child() {
+    if std::env::var_os("FLOCK_TEST_STDIN").is_some() {
+        match load(Path::new("-"), &LoadOptions::default()) {
+            Ok((graph, _)) => println!("loaded {:?}", triples(&graph)),
+            Err(error) => println!("failed {error}"),
+        }
+    }
+}
+
+#[test]
+fn standard_input() {
+    let run = |content: &[u8]| {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "standard_input_child", "--nocapture"])
+            .env("FLOCK_TEST_STDIN", "1")
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(content).unwrap();
+        String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+    };
+    let loaded = format!("loaded {:?}", tsv_triples());
+    assert!(run(TSV.as_bytes()).contains(&loaded));
+    assert!(run(&zstd(TSV.as_bytes())).contains(&loaded));
+    assert!(run(b"a\tb\n").contains("failed <stdin>:1: expected 3 tab-separated fields, found 2"));
+}
+
+#[test]
+fn builder_gives_ids_in_order_of_first_sight() {
+    let mut builder = GraphBuilder::new();
+    // More than are looked up at a time, with names that come back at once.
+    for i in 0..1000u32 {
+        builder.add(&format!("n{}", i / 2), "next", &format!("n{}", i / 2 + 1));
+    }
+    assert_eq!(builder.entity("n7"), 7);
+    assert_eq!(builder.entity("lonely"), 501);
+    assert_eq!(builder.relation("next"), 0);
+    builder.add("lonely", "next", "last");
+    let graph = builder.finish().unwrap();
+    assert_eq!(graph.topology().num_triples(), 501);
+    assert_eq!(graph.entities().len(), 503);
+    for i in 0..=500u32 {
+        assert_eq!(graph.entities().get(i), format!("n{i}"));
+    }
+    assert!(graph.topology().contains(501, 0, 502));
+}
+
+/// Counts as in the benchmark's own description: 14,541 entities, 237 relations, 272,115 + 17,535 + 20,466 triples.
+#[test]
+fn fb15k237_has_the_published_counts() {
+    let shared = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared"));
+    let files = ["train.txt", "valid.txt", "test.txt"].map(|f| shared.join("kg/FB15k237").join(f));
+    if !files[0].exists() {
+        eprintln!("skipped: ../shared not found");
+        return;
+    }
+    let (graph, report) = load_many(&files, &LoadOptions::default()).unwrap();
+    assert_eq!(graph.entities().len(), 14_541);
+    assert_eq!(graph.relations().len(), 237);
+    assert_eq!(
+        (report.format, report.triples, report.duplicates),
+        (Format::Tsv, 310_116, 0)
+    );
+}
