@@ -173,6 +173,8 @@ impl Metadata {
 pub(crate) type Shapes = BTreeMap<String, Vec<usize>>;
 
 /// Every tensor of a model with its shape, in a fixed order (that of the published `state_dict`).
+///
+/// The sizes are taken as they are: [`Metadata::check`] comes first where they come from outside.
 pub fn expected_tensors(meta: &Metadata) -> Vec<(String, Vec<usize>)> {
     let (d, h, l) = (meta.width, meta.heads, meta.length);
     let (ffn, head) = (meta.feed_forward_width(), meta.head_width());
@@ -676,10 +678,11 @@ fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let _ = fs::remove_file(&temporary);
         return written;
     }
-    // The rename itself reaches the disk with its directory; where a directory cannot be opened, it is left to the system.
+    // The rename itself reaches the disk with its directory. The file is complete by now, so where a system cannot flush
+    // a directory that is no reason to report a failure.
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if let Ok(directory) = File::open(parent) {
-        directory.sync_all()?;
+        let _ = directory.sync_all();
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Weights from elsewhere: the published PyTorch files, read without Python and without executing anything.
 //!
-//! `torch.save` writes a zip archive ([`archive`]): one pickle that describes the object, and one entry of raw values per
-//! storage. The pickle is a program; ours ([`pickle`]) is a reader of the few instructions that build dictionaries and
-//! tensors, and refuses every other. What it finds is a list of views into storages; [`tensor`] copies the model's out.
+//! `torch.save` writes a zip archive (`archive`): one pickle that describes the object, and one entry of raw values per
+//! storage. The pickle is a program; ours (`pickle`) is a reader of the few instructions that build dictionaries and
+//! tensors, and refuses every other. What it finds is a list of views into storages; `tensor` copies the model's out.
 //! Names and shapes are checked before a single value is read, so a hostile file cannot make us allocate for it.
 
 mod archive;
