@@ -8,8 +8,9 @@
 //!
 //! Fast version: the projection is linear, so `Σ w_p x_p` is pooled first, per head over the full width, and projected
 //! once per group instead of once per position. The denominator is at least one (the largest term is e⁰), so 1e-8 is
-//! below its rounding and is left out. Positions are visited in row order within a group, in chunks of fixed size:
-//! the sums are the same bits however the groups are shared among threads.
+//! below its rounding and is left out. A group of one position, the most common size, skips the pooling. Positions are
+//! visited in order within a group, in chunks of fixed size: the sums are the same bits however the groups are shared
+//! among threads.
 
 use crate::embed::{block_width, row_of};
 use crate::linear::{pack_panel, tile};
@@ -168,9 +169,18 @@ pub enum Side {
 /// Working memory of one thread.
 #[derive(Default)]
 pub struct Scratch {
-    e: Aligned<f32>,      // (CHUNK_ROWS, H)
-    pooled: Aligned<f32>, // (BATCH, H, D)
-    staged: Aligned<u32>, // (BATCH, H, D / per)
+    e: Aligned<f32>,       // (CHUNK_ROWS, H)
+    pooled: Aligned<f32>,  // (H, D)
+    single: Batch,         // a row each
+    several: Batch,        // H rows each
+    projected: Aligned<f32>, // (BATCH, D)
+}
+
+/// Groups waiting to be projected together.
+#[derive(Default)]
+struct Batch {
+    staged: Aligned<u32>, // (BATCH, 1 or H, D / per)
+    into: Vec<usize>,     // rows of the result
 }
 
 /// Positions pooled at a time within a group: their rows stay in L1 for the passes over them.
@@ -300,63 +310,69 @@ impl Kernel for Pool<'_> {
     unsafe fn run<M: Mac>(self) {
         let Pool { layer, side, x, logits, groups, range, out, scratch } = self;
         let units = D / M::K_PER;
-        scratch.e.resize(CHUNK_ROWS * H);
-        scratch.pooled.resize(BATCH * H * D);
-        scratch.staged.resize(BATCH * H * units);
-        for (next, out) in range.step_by(BATCH).zip(out.chunks_mut(BATCH * D)) {
-            let batch = out.len() / D;
-            // SAFETY: `groups` lists the numbers below its row count, which is `x`'s (checked at the door); the
-            // scratch has room for BATCH groups.
+        let Scratch { e, pooled, single, several, projected } = scratch;
+        e.resize(CHUNK_ROWS * H);
+        pooled.resize(H * D);
+        projected.resize(BATCH * D);
+        single.staged.resize(BATCH * units);
+        several.staged.resize(BATCH * H * units);
+        single.into.clear();
+        several.into.clear();
+        let (first, count) = (range.start, range.len());
+        for i in 0..count {
+            let rows = groups.rows(first + i);
+            // SAFETY: `groups` lists the numbers below its row count, which is `x`'s (checked at the door); a batch
+            // has room for BATCH groups and is emptied when it is full.
             unsafe {
-                for i in 0..batch {
-                    let pooled = scratch.pooled.as_mut_ptr().add(i * H * D);
-                    let rows = groups.rows(next + i);
-                    if M::V::LANES == 16 {
-                        pool_group::<M, 4>(x, logits, side, rows, &mut scratch.e, pooled);
-                    } else {
-                        pool_group::<M, 2>(x, logits, side, rows, &mut scratch.e, pooled);
+                if let [p] = rows {
+                    let to = single.staged.as_mut_ptr().add(single.into.len() * units);
+                    for c in (0..D).step_by(M::V::LANES) {
+                        M::stage(M::V::load(x.as_ptr().add(*p as usize * D + c)), to, c);
                     }
-                    for c in (0..H * D).step_by(M::V::LANES) {
-                        M::stage(M::V::load(pooled.add(c)), scratch.staged.as_mut_ptr().add(i * H * units), c);
-                    }
-                }
-                // The pooled rows are spent: their room takes the projected ones.
-                let projected = scratch.pooled.as_mut_ptr();
-                if M::V::LANES == 16 {
-                    project::<M, 12, 1>(layer, side, &scratch.staged, projected);
+                    single.into.push(i);
                 } else {
-                    project::<M, 6, 2>(layer, side, &scratch.staged, projected);
+                    let to = several.staged.as_mut_ptr().add(several.into.len() * H * units);
+                    if M::V::LANES == 16 {
+                        pool_group::<M, 4>(x, logits, side, rows, e, pooled, to);
+                    } else {
+                        pool_group::<M, 2>(x, logits, side, rows, e, pooled, to);
+                    }
+                    several.into.push(i);
+                }
+                let last = i + 1 == count;
+                for (batch, per_head) in [(&mut *single, 0), (&mut *several, units)] {
+                    if batch.into.len() == BATCH || last && !batch.into.is_empty() {
+                        if M::V::LANES == 16 {
+                            project::<M, 12, 1>(layer, side, &batch.staged, per_head, projected);
+                        } else {
+                            project::<M, 6, 2>(layer, side, &batch.staged, per_head, projected);
+                        }
+                        for (row, &i) in projected.chunks_exact(D).zip(&batch.into) {
+                            out[i * D..][..D].copy_from_slice(row);
+                        }
+                        batch.into.clear();
+                    }
                 }
             }
-            out.copy_from_slice(&scratch.pooled[..batch * D]);
         }
     }
 }
 
-/// Softmax-weighted means of the rows of one group, per head over the full width: `pooled` (H, D).
+/// Softmax-weighted means of the rows of one group, per head over the full width: stages `to` (H, D / per).
 #[inline(always)]
 unsafe fn pool_group<M: Mac, const C: usize>(
     x: &[f32],
     logits: &[f32],
     side: Side,
     rows: &[u32],
-    e: &mut [f32], // (CHUNK_ROWS, H)
-    pooled: *mut f32,
+    e: &mut [f32],      // (CHUNK_ROWS, H)
+    pooled: &mut [f32], // (H, D)
+    to: *mut u32,
 ) {
     let lanes = M::V::LANES;
+    let pooled = pooled.as_mut_ptr();
     let logit = |p: u32| &logits[p as usize * LOGITS + side as usize * H..][..H];
     unsafe {
-        if let [p] = rows {
-            // A single position has weight one.
-            let from = x.as_ptr().add(*p as usize * D);
-            for c in (0..D).step_by(lanes) {
-                let v = M::V::load(from.add(c));
-                for k in 0..H {
-                    v.store(pooled.add(k * D + c));
-                }
-            }
-            return;
-        }
         let mut max = [f32::NEG_INFINITY; H];
         for &p in rows {
             for (m, a) in max.iter_mut().zip(logit(p)) {
@@ -412,17 +428,24 @@ unsafe fn pool_group<M: Mac, const C: usize>(
         }
         for k in 0..H {
             let share = M::V::splat(1.0 / total[k]);
-            for c in (0..D).step_by(lanes) {
-                let at = pooled.add(k * D + c);
-                M::V::load(at).mul(share).store(at);
+            for c in (k * D..(k + 1) * D).step_by(lanes) {
+                M::stage(M::V::load(pooled.add(c)).mul(share), to, c);
             }
         }
     }
 }
 
-/// `out[i][k] = W[k] pooled[i][k] + b[k]` for the BATCH groups staged.
+/// `out[i][k] = W[k] row + b[k]` for BATCH staged groups, whose rows per head are `per_head` units apart (0: shared).
 #[inline(always)]
-unsafe fn project<M: Mac, const R: usize, const C: usize>(layer: &Consensus, side: Side, staged: &[u32], out: *mut f32) {
+unsafe fn project<M: Mac, const R: usize, const C: usize>(
+    layer: &Consensus,
+    side: Side,
+    staged: &[u32],
+    per_head: usize,
+    out: &mut [f32], // (BATCH, D)
+) {
+    let stride = staged.len() / BATCH;
+    let out = out.as_mut_ptr();
     let (units, lanes) = (D / M::K_PER, M::V::LANES);
     unsafe {
         for k in 0..H {
@@ -433,8 +456,8 @@ unsafe fn project<M: Mac, const R: usize, const C: usize>(layer: &Consensus, sid
             }
             for i in (0..BATCH).step_by(R) {
                 let mut acc = [start; R];
-                let from = staged.as_ptr().add((i * H + k) * units);
-                tile::<M, R, C>(&mut acc, units, from, H * units, w);
+                let from = staged.as_ptr().add(i * stride + k * per_head);
+                tile::<M, R, C>(&mut acc, units, from, stride, w);
                 for r in 0..R {
                     for c in 0..C {
                         acc[r][c].store(out.add((i + r) * D + k * DH + c * lanes));

@@ -4,13 +4,17 @@
 //! story, one short function. [`checkpoint`] has the weights, [`ensemble`] asks several times and averages,
 //! [`plain`] is the definition that the fast path is held to.
 
+pub mod answers;
 pub mod base_walks;
+pub mod bench;
+pub mod bundled;
 pub mod checkpoint;
 pub mod ensemble;
 pub mod import;
 pub mod init;
 pub mod model;
 pub mod plain;
+pub mod question;
 pub mod update;
 
 pub use flock_graph as graph;
