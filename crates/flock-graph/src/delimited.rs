@@ -273,7 +273,11 @@ impl Rows {
             }
             self.fields.push(from..self.unquoted.len());
             match rest[at..] {
-                [b',', ..] => at += 1,
+                [b',', ..] => {
+                    at += 1;
+                    // Keeps the fields apart: bad bytes at the edges of two must not make a good character together.
+                    self.unquoted.push(b',');
+                }
                 [b'\n', ..] => {
                     at += 1;
                     break;

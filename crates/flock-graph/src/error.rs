@@ -141,7 +141,7 @@ pub enum RowError {
         "invalid UTF-8 at byte {byte} of the line, expected UTF-8 text; hint: iconv -f LATIN1 -t UTF-8"
     )]
     InvalidUtf8 {
-        /// The first bad byte, from 1.
+        /// The first bad byte, from 1, not counting the quotes of CSV.
         byte: usize,
     },
     /// A quoted field without an end.
