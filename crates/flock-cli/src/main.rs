@@ -1,1 +1,58 @@
-fn main() {}
+//! The `flock-kg` command.
+//!
+//! Standard output is data, standard error is talk. Exit status: 0 done, 1 an error (one line `error: …`), 2 misuse.
+
+mod args;
+mod batch;
+mod failure;
+mod import;
+mod info;
+mod load;
+mod models;
+mod predict;
+mod table;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use args::{Args, Command};
+use clap::{CommandFactory, Parser};
+use failure::Failure;
+
+fn main() -> ExitCode {
+    let result = match Args::parse().command {
+        Command::Predict(args) => predict::run(args),
+        Command::Info(args) => info::run(args),
+        Command::Import(args) => import::run(args),
+        Command::Bench(args) => bench(args),
+        Command::Completions { shell } => completions(shell),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn bench(args: args::Bench) -> Result<(), Failure> {
+    let options = flock_kg::bench::BenchOptions {
+        threads: args.threads.unwrap_or_else(models::all_threads),
+        time: std::time::Duration::from_secs_f64(args.seconds),
+    };
+    let report = flock_kg::bench::run(options, &mut |what| eprintln!("measuring: {what}"))?;
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        writeln!(out, "{}", failure::json(&report)?)?;
+    } else {
+        write!(out, "{report}")?;
+    }
+    Ok(out.flush()?)
+}
+
+fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
+    // Into memory first: the generator panics when it cannot write.
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Args::command(), "flock-kg", &mut script);
+    let mut out = std::io::stdout().lock();
+    out.write_all(&script)?;
+    Ok(out.flush()?)
+}

@@ -1,0 +1,240 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Parser, Subcommand};
+use flock_kg::graph::{Format, LoadOptions};
+use flock_kg::kernels::Precision;
+
+const READING: &str = "Reading the graph";
+const MODEL: &str = "Model";
+
+/// Predicts missing links in any knowledge graph.
+#[derive(Parser, Debug)]
+#[command(
+    name = "flock-kg",
+    version,
+    max_term_width = 100,
+    propagate_version = true,
+    after_help = "\
+Examples:
+  flock-kg predict data/countries.tsv Portugal borders '?'
+  flock-kg info data/countries.tsv
+
+The environment variable FLOCK_SIMD=portable|avx2|avx512 forces an instruction set."
+)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Answer (head, relation, ?), (?, relation, tail) or (head, ?, tail)
+    Predict(Predict),
+    /// Describe a graph, and what a query on it costs
+    Info(Info),
+    /// Turn a PyTorch checkpoint into a safetensors file
+    Import(Import),
+    /// Measure speed against this machine's peak
+    Bench(Bench),
+    /// Print a completion script for a shell
+    #[command(
+        after_help = "Example:\n  flock-kg completions bash > ~/.local/share/bash-completion/completions/flock-kg"
+    )]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// A graph file and how to read it.
+#[derive(clap::Args, Debug)]
+pub struct GraphArgs {
+    /// Graph file: TSV, CSV, N-Triples, Turtle or RDF/XML, plain or packed (.gz, .zst); - for standard input
+    #[arg(value_name = "GRAPH")]
+    pub graph: PathBuf,
+    #[command(flatten)]
+    pub reading: Reading,
+}
+
+/// How to read a graph file.
+#[derive(clap::Args, Debug)]
+pub struct Reading {
+    /// Format of the graph file [default: by its name, else by its first lines]
+    #[arg(long, help_heading = READING, value_parser = PossibleValuesParser::new(["tsv", "csv", "nt", "ttl", "rdfxml"])
+        .try_map(|s| s.parse::<Format>()))]
+    pub format: Option<Format>,
+    /// Columns of head, relation and tail in TSV or CSV, counted from 1
+    #[arg(long, help_heading = READING, value_name = "H,R,T", value_parser = columns)]
+    pub columns: Option<[usize; 3]>,
+    /// The first row of TSV or CSV names the columns [default: if it looks so]
+    #[arg(long, help_heading = READING)]
+    pub header: bool,
+    /// The first row is a triple like any other
+    #[arg(long, help_heading = READING, conflicts_with = "header")]
+    pub no_header: bool,
+    /// Skip malformed rows and count them, instead of stopping at the first
+    #[arg(long, help_heading = READING)]
+    pub lenient: bool,
+}
+
+impl Reading {
+    /// The same for the loader.
+    pub fn options(&self) -> LoadOptions {
+        LoadOptions {
+            format: self.format,
+            lenient: self.lenient,
+            header: if self.header { Some(true) } else { self.no_header.then_some(false) },
+            columns: self.columns,
+        }
+    }
+}
+
+fn columns(text: &str) -> Result<[usize; 3], String> {
+    let rule = || "expected three different column numbers counted from 1, such as 1,2,3".to_string();
+    let parse = |s: &str| s.trim().parse::<usize>().ok()?.checked_sub(1);
+    let columns: Option<Vec<usize>> = text.split(',').map(parse).collect();
+    let [h, r, t] = columns.and_then(|c| <[usize; 3]>::try_from(c).ok()).ok_or_else(rule)?;
+    if h == r || r == t || h == t { Err(rule()) } else { Ok([h, r, t]) }
+}
+
+/// The model and how it runs.
+#[derive(clap::Args, Debug)]
+pub struct ModelArgs {
+    /// Checkpoint (.safetensors); may be given twice, one for entities and one for relations [default: the
+    /// built-in model]
+    #[arg(long, help_heading = MODEL, value_name = "FILE")]
+    pub model: Vec<PathBuf>,
+    /// Threads [default: all]
+    #[arg(long, help_heading = MODEL, value_name = "N", value_parser = threads)]
+    pub threads: Option<usize>,
+    /// Precision of multiplications: f32, or bf16, which is faster where the processor has it
+    #[arg(long, help_heading = MODEL, default_value = "f32", value_parser = PossibleValuesParser::new(["f32", "bf16"])
+        .try_map(|s| s.parse::<Precision>()))]
+    pub precision: Precision,
+}
+
+/// Arguments of `predict`.
+#[derive(clap::Args, Debug)]
+#[command(
+    override_usage = "flock-kg predict [OPTIONS] <GRAPH> <HEAD> <RELATION> <TAIL>      (one of the three is '?')\n       \
+                      flock-kg predict [OPTIONS] <GRAPH> --queries <FILE>",
+    after_help = "\
+Examples:
+  flock-kg predict data/countries.tsv Portugal borders '?'
+  flock-kg predict data/countries.tsv '?' capital Lisbon --novel --top 3
+  flock-kg predict data/countries.tsv Portugal '?' Spain --passes 8
+  printf 'Portugal\\tborders\\t?\\nFrance\\t?\\tSpain\\n' |
+    flock-kg predict data/countries.tsv --queries - --json
+
+Quote the '?': it is always the blank, even if something in the graph is called ?. A name that starts with - goes \
+after --.
+
+Rank = 1 + the number of candidates with a strictly higher score; candidates that no walk reached share one score.
+
+With --json each query is one line: query, answers (rank, name, logit, probability, spread, visits, known), unreached, \
+candidates, coverage, seed, walks, passes, model. A query of a batch that fails is reported on standard error (with \
+--json also as a line with \"error\"), the others go on, and the exit status is 1.
+
+The same query, seed and options give the same answer, alone or in a batch, on any number of threads."
+)]
+pub struct Predict {
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    /// Head entity, or '?'
+    #[arg(required_unless_present = "queries")]
+    pub head: Option<String>,
+    /// Relation, or '?'
+    #[arg(required_unless_present = "queries")]
+    pub relation: Option<String>,
+    /// Tail entity, or '?'
+    #[arg(required_unless_present = "queries")]
+    pub tail: Option<String>,
+    /// Ask every row of a file: head, relation and tail separated by tabs (by commas if it is a .csv file), one
+    /// of them ?; - for standard input. Answers come as they are ready, in the order of the rows
+    #[arg(long, short, value_name = "FILE", conflicts_with_all = ["head", "relation", "tail"])]
+    pub queries: Option<PathBuf>,
+    /// Answers to list; 0 for all that a walk reached
+    #[arg(long, short = 'k', value_name = "K", default_value_t = 10)]
+    pub top: usize,
+    /// Leave out answers that the graph already has
+    #[arg(long)]
+    pub novel: bool,
+    /// Candidates: only the names in this file, one per line; all of them are ranked
+    #[arg(long, value_name = "FILE")]
+    pub among: Option<PathBuf>,
+    /// Base walk count n: 3n walks for an entity, 4n for a relation [default: by the size of the graph]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16384))]
+    pub walks: Option<u32>,
+    /// Passes with fresh walks, whose logits are averaged; more are steadier and take longer
+    #[arg(long, value_name = "P", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub passes: u32,
+    /// Seed of the walks
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// One JSON object per query
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub model: ModelArgs,
+}
+
+/// Arguments of `info`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  flock-kg info data/countries.tsv\n  flock-kg info graph.nt.gz --json")]
+pub struct Info {
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    /// One JSON object
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub model: ModelArgs,
+}
+
+/// Arguments of `import`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+The file is read without Python and nothing in it is executed.
+
+Example:
+  flock-kg import flock-entity.pth flock-entity.safetensors")]
+pub struct Import {
+    /// File written by torch.save
+    #[arg(value_name = "PTH")]
+    pub from: PathBuf,
+    /// Checkpoint to write; an existing file is replaced
+    #[arg(value_name = "SAFETENSORS")]
+    pub to: PathBuf,
+}
+
+/// Arguments of `bench`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  flock-kg bench --threads 1 --seconds 2")]
+pub struct Bench {
+    /// One JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Threads [default: all]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub threads: Option<usize>,
+    /// Time for each row, about
+    #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
+    pub seconds: f64,
+}
+
+fn threads(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(threads) if (1..=1024).contains(&threads) => Ok(threads),
+        _ => Err("expected a number from 1 to 1024".to_string()),
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|e| format!("{e}"))?;
+    if (0.01..=600.0).contains(&seconds) { Ok(seconds) } else { Err("expected 0.01 to 600".to_string()) }
+}

@@ -1,0 +1,87 @@
+//! A batch of queries: a file or standard input, read row by row while earlier rows are being answered.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, sync_channel};
+
+use crate::failure::Failure;
+
+/// One row of a batch.
+#[derive(Debug)]
+pub struct Row {
+    /// `file:line`.
+    pub place: String,
+    /// The line, from 1.
+    pub line: u64,
+    /// Its fields, as far as they are text.
+    pub fields: Vec<String>,
+    /// Why they cannot be a query, if so.
+    pub problem: Option<String>,
+}
+
+/// Starts reading. The channel ends with the file; an `Err` in it means that reading failed.
+pub fn read(path: &Path) -> Result<Receiver<Result<Row, String>>, Failure> {
+    let stdin = path == Path::new("-");
+    let name = if stdin { "<stdin>".to_string() } else { path.display().to_string() };
+    let cannot = |e: io::Error| format!("{name}: cannot read: {e}");
+    let source: Box<dyn Read + Send> = if stdin {
+        Box::new(io::stdin())
+    } else {
+        let file = File::open(path).map_err(cannot)?;
+        if file.metadata().map_err(cannot)?.is_dir() {
+            return Err(Failure::Error(format!("{name}: is a directory, expected a file of queries")));
+        }
+        Box::new(file)
+    };
+    let csv = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv"));
+    // Some rows ahead, so that a group of queries can be filled without waiting.
+    let (send, receive) = sync_channel(1024);
+    std::thread::spawn(move || {
+        let mut rows = csv::ReaderBuilder::new()
+            .delimiter(if csv { b',' } else { b'\t' })
+            .quoting(csv)
+            .has_headers(false)
+            .flexible(true)
+            .from_reader(source);
+        let mut record = csv::ByteRecord::new();
+        loop {
+            let item = match rows.read_byte_record(&mut record) {
+                Ok(false) => return,
+                Ok(true) => match row(&name, csv, &record) {
+                    Some(row) => Ok(row),
+                    None => continue,
+                },
+                Err(e) => Err(format!("{name}: cannot read: {e}")),
+            };
+            let stop = item.is_err();
+            if send.send(item).is_err() || stop {
+                return;
+            }
+        }
+    });
+    Ok(receive)
+}
+
+/// A record as a row; nothing for a blank line.
+fn row(name: &str, csv: bool, record: &csv::ByteRecord) -> Option<Row> {
+    let line = record.position().map_or(0, csv::Position::line);
+    let fields: Vec<String> = record.iter().map(|f| String::from_utf8_lossy(f).into_owned()).collect();
+    if fields.len() == 1 && fields[0].trim().is_empty() {
+        return None;
+    }
+    let problem = if record.iter().any(|f| std::str::from_utf8(f).is_err()) {
+        Some("invalid UTF-8, expected UTF-8 text".to_string())
+    } else if fields.len() != 3 {
+        let separator = if csv { "comma" } else { "tab" };
+        let hint = match (csv, fields.len()) {
+            (false, 1) if fields[0].matches(',').count() == 2 => "; hint: name a file of commas .csv",
+            (false, 1) => "; hint: write tabs between head, relation and tail",
+            _ => "",
+        };
+        Some(format!("expected 3 {separator}-separated fields, found {}{hint}", fields.len()))
+    } else {
+        None
+    };
+    Some(Row { place: format!("{name}:{line}"), line, fields, problem })
+}

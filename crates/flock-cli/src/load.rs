@@ -1,0 +1,43 @@
+//! Loading the graph a command works on.
+
+use std::io::{IsTerminal, Write};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use flock_kg::graph::{self, Graph, LoadReport};
+
+use crate::args::GraphArgs;
+use crate::failure::{Failure, error};
+
+/// Loads the graph and says on standard error if rows had to be left out.
+pub fn graph(args: &GraphArgs) -> Result<(Graph, LoadReport), Failure> {
+    let name = args.graph.display().to_string();
+    let loaded = patiently(&format!("loading {name} …"), || graph::load(&args.graph, &args.reading.options()));
+    let (graph, report) = loaded.map_err(error)?;
+    if report.skipped > 0 {
+        let first = report.first_skipped.as_deref().unwrap_or_default();
+        eprintln!("warning: {} of {} rows skipped as malformed; the first: {first}", report.skipped, report.rows);
+    }
+    Ok((graph, report))
+}
+
+/// Runs `work`; if that takes more than a second and someone is watching, says what is going on.
+fn patiently<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    if !std::io::stderr().is_terminal() {
+        return work();
+    }
+    let (done, wait) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            if wait.recv_timeout(Duration::from_secs(1)) == Err(mpsc::RecvTimeoutError::Timeout) {
+                let mut err = std::io::stderr();
+                let _ = write!(err, "{what}").and_then(|()| err.flush());
+                let _ = wait.recv();
+                let _ = write!(err, "\r\x1b[K");
+            }
+        });
+        let result = work();
+        drop(done);
+        result
+    })
+}

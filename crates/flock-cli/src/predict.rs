@@ -1,0 +1,314 @@
+//! `flock-kg predict`: one question, or a batch of them.
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::fs;
+use std::io::{self, IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use flock_kg::answers::{Reply, Request};
+use flock_kg::checkpoint::Task;
+use flock_kg::ensemble::{Ask, Asker, Scores};
+use flock_kg::graph::Graph;
+use flock_kg::model::View;
+use flock_kg::question::{Blank, Question};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use crate::args;
+use crate::batch::{self, Row};
+use crate::failure::{Failure, error, json};
+use crate::load;
+use crate::models::{self, Loaded, Models};
+use crate::table::{self, Side, grouped, printable};
+
+/// Answers what was asked.
+pub fn run(args: args::Predict) -> Result<(), Failure> {
+    let texts = match (&args.head, &args.relation, &args.tail) {
+        (Some(head), Some(relation), Some(tail)) => Some([head.as_str(), relation, tail]),
+        _ => None,
+    };
+    // Whatever can be refused without the graph is refused before it is loaded.
+    if let Some(texts) = texts {
+        Blank::find(texts).map_err(|e| Failure::Misuse(e.to_string()))?;
+    }
+    let standard = [Some(&args.graph.graph), args.queries.as_ref(), args.among.as_ref()];
+    if standard.into_iter().flatten().filter(|path| *path == Path::new("-")).count() > 1 {
+        return Err(Failure::Misuse("only one of GRAPH, --queries and --among can be standard input (-)".to_string()));
+    }
+    let models = Models::open(&args.model.model, models::engine(args.model.precision)?)?;
+    let among = args.among.as_ref().map(Among::read).transpose()?;
+    let rows = args.queries.as_deref().map(batch::read).transpose()?;
+    let pool = models::pool(args.model.threads)?;
+    let (graph, _) = load::graph(&args.graph)?;
+    let session =
+        Session { args: &args, graph: &graph, models: &models, pool: &pool, askers: Default::default(), among };
+
+    match (texts, rows, &args.queries) {
+        (Some(texts), ..) => {
+            let question = Question::parse(&graph, texts).map_err(error)?;
+            session.model(question.task())?;
+            let scores = session.ask(&[question])?;
+            let mut out = io::stdout().lock();
+            for scores in &scores {
+                session.write(&mut out, &question, scores)?;
+            }
+            Ok(out.flush()?)
+        }
+        (None, Some(rows), Some(path)) => session.batch(rows, path),
+        _ => Err(Failure::Misuse("expected HEAD RELATION TAIL, or --queries FILE".to_string())),
+    }
+}
+
+/// The names of `--among`, found in the graph when a question of their kind comes.
+struct Among {
+    file: String,
+    names: Vec<(usize, String)>, // line, name
+    ids: [OnceCell<Vec<u32>>; 2],
+}
+
+impl Among {
+    fn read(path: &PathBuf) -> Result<Among, Failure> {
+        let file = if path == Path::new("-") { "<stdin>".to_string() } else { path.display().to_string() };
+        let mut bytes = Vec::new();
+        if path == Path::new("-") {
+            io::stdin().read_to_end(&mut bytes).map(|_| ())
+        } else {
+            fs::read(path).map(|b| bytes = b)
+        }
+        .map_err(|e| format!("{file}: cannot read: {e}"))?;
+        let text = String::from_utf8(bytes).map_err(|e| {
+            let line = e.as_bytes()[..e.utf8_error().valid_up_to()].split(|b| *b == b'\n').count();
+            format!("{file}:{line}: invalid UTF-8, expected one name per line")
+        })?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        let names = (1..).zip(text.lines()).filter(|(_, name)| !name.trim().is_empty());
+        let names: Vec<(usize, String)> = names.map(|(line, name)| (line, name.to_string())).collect();
+        if names.is_empty() {
+            return Err(Failure::Error(format!("{file}: no names, expected one per line")));
+        }
+        Ok(Among { file, names, ids: Default::default() })
+    }
+
+    fn ids(&self, graph: &Graph, task: Task) -> Result<&[u32], Failure> {
+        let slot = &self.ids[task as usize];
+        if let Some(ids) = slot.get() {
+            return Ok(ids);
+        }
+        let mut ids = Vec::with_capacity(self.names.len());
+        for (line, name) in &self.names {
+            let id = match task {
+                Task::Entity => graph.parse_entity(name),
+                Task::Relation => graph.parse_relation(name),
+            };
+            ids.push(id.map_err(|e| format!("{}:{line}: {e}", self.file))?);
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        Ok(slot.get_or_init(|| ids))
+    }
+}
+
+/// A graph, its models and the options of the command line.
+struct Session<'a> {
+    args: &'a args::Predict,
+    graph: &'a Graph,
+    models: &'a Models,
+    pool: &'a rayon::ThreadPool,
+    askers: [OnceCell<Asker<'a>>; 2],
+    among: Option<Among>,
+}
+
+/// A query of a batch that has no answer.
+#[derive(Serialize)]
+struct Failed<'a> {
+    query: &'a [String],
+    line: u64,
+    error: &'a str,
+}
+
+impl<'a> Session<'a> {
+    fn model(&self, task: Task) -> Result<&'a Loaded, Failure> {
+        self.models.get_loudly(task)
+    }
+
+    fn how(&self, loaded: &Loaded) -> Ask {
+        let topology = self.graph.topology();
+        let rule = || loaded.model.meta().base_walks(topology.num_nodes(), topology.num_triples());
+        Ask {
+            walks: self.args.walks.unwrap_or_else(rule),
+            passes: self.args.passes,
+            seed: self.args.seed,
+            options: loaded.model.walk_options(),
+        }
+    }
+
+    /// Scores for each question, the model of whose task is there.
+    fn ask(&self, questions: &[Question]) -> Result<Vec<Scores>, Failure> {
+        let mut scores: HashMap<usize, Scores> = HashMap::new();
+        for task in [Task::Entity, Task::Relation] {
+            let picked: Vec<usize> = (0..questions.len()).filter(|&i| questions[i].task() == task).collect();
+            if picked.is_empty() {
+                continue;
+            }
+            let loaded = self.model(task)?;
+            let view = View { topology: self.graph.topology(), mask: None };
+            let asker = self.askers[task as usize].get_or_init(|| Asker::new(&loaded.model, view, self.pool));
+            let queries: Vec<_> = picked.iter().map(|&i| questions[i].query).collect();
+            scores.extend(picked.into_iter().zip(asker.ask(&queries, self.how(loaded)).map_err(error)?));
+        }
+        Ok((0..questions.len()).filter_map(|i| scores.remove(&i)).collect())
+    }
+
+    fn write(&self, out: &mut dyn Write, question: &Question, scores: &Scores) -> Result<(), Failure> {
+        let task = question.task();
+        let loaded = self.model(task)?;
+        let among = self.among.as_ref().map(|among| among.ids(self.graph, task)).transpose()?;
+        let request = Request { top: self.args.top, novel: self.args.novel, among };
+        let reply =
+            Reply::new(self.graph, question, scores, &request, &self.how(loaded), &loaded.name).map_err(error)?;
+        if self.args.json {
+            writeln!(out, "{}", json(&reply)?)?;
+        } else {
+            self.write_table(out, &reply)?;
+        }
+        Ok(())
+    }
+
+    fn write_table(&self, out: &mut dyn Write, reply: &Reply<'_>) -> io::Result<()> {
+        let show = |name: &str| printable(&self.graph.display(name)).into_owned();
+        writeln!(out, "{}", reply.query.map(show).join("  "))?;
+        let entity = reply.model.task == Task::Entity;
+        let mut header = vec!["rank", if entity { "entity" } else { "relation" }, "probability", "logit", "spread"];
+        let mut sides = vec![Side::Right, Side::Left, Side::Right, Side::Right, Side::Right];
+        if entity {
+            header.push("visits");
+            sides.push(Side::Right);
+        }
+        header.push("");
+        sides.push(Side::Left);
+        let mut rows = vec![header.into_iter().map(str::to_string).collect::<Vec<_>>()];
+        for a in &reply.answers {
+            let spread = if reply.passes > 1 { format!("{:.3}", a.spread) } else { "–".to_string() };
+            let mut row =
+                vec![grouped(a.rank.into()), show(a.name), percent(a.probability), format!("{:+.3}", a.logit), spread];
+            row.extend(a.visits.map(|v| grouped(v.into())));
+            row.push(if a.known { "known" } else { "" }.to_string());
+            rows.push(row);
+        }
+        table::write(out, &sides, &rows)?;
+        let (u, what) = (&reply.unreached, if entity { "entities" } else { "relations" });
+        if u.count > 0 {
+            writeln!(
+                out,
+                "{} of {} {what} were not reached by any walk; they share probability {} (rank {})",
+                grouped(u.count.into()),
+                grouped(reply.candidates.into()),
+                percent(u.probability),
+                grouped(u.rank.into())
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Answers rows as they come, in their order, a group at a time: as many as keep all threads busy, fewer if no more
+    /// are there yet, so that a program that asks one by one gets its answer at once.
+    fn batch(&self, rows: Receiver<Result<Row, String>>, path: &Path) -> Result<(), Failure> {
+        let size = (2 * self.pool.current_num_threads()).div_ceil(self.args.passes as usize);
+        let bar = progress_bar(path);
+        let (mut asked, mut failed) = (0u64, 0u64);
+        while let Ok(first) = rows.recv() {
+            let mut group = vec![first?];
+            while group.len() < size
+                && let Ok(next) = rows.try_recv()
+            {
+                group.push(next?);
+            }
+            let questions: Vec<Result<Question, String>> = group.iter().map(|row| self.question(row)).collect();
+            let good: Vec<Question> = questions.iter().flatten().copied().collect();
+            let mut scores = self.ask(&good)?.into_iter();
+            // Into memory first, then out in one piece, around the progress bar.
+            let mut text = Vec::new();
+            for (row, question) in group.iter().zip(&questions) {
+                match question {
+                    Ok(question) => {
+                        if !self.args.json && asked > failed {
+                            writeln!(text)?;
+                        }
+                        if let Some(scores) = scores.next() {
+                            self.write(&mut text, question, &scores)?;
+                        }
+                    }
+                    Err(problem) => {
+                        failed += 1;
+                        bar.suspend(|| eprintln!("error: {}: {problem}", row.place));
+                        if self.args.json {
+                            writeln!(
+                                text,
+                                "{}",
+                                json(&Failed { query: &row.fields, line: row.line, error: problem })?
+                            )?;
+                        }
+                    }
+                }
+                asked += 1;
+            }
+            bar.suspend(|| {
+                let mut out = io::stdout().lock();
+                out.write_all(&text).and_then(|()| out.flush())
+            })?;
+            bar.inc(group.len() as u64);
+        }
+        bar.finish_and_clear();
+        if asked == 0 {
+            eprintln!("warning: {}: no queries", path.display());
+        }
+        if failed > 0 {
+            eprintln!("error: {failed} of {asked} queries failed");
+            return Err(Failure::Reported);
+        }
+        Ok(())
+    }
+
+    /// The question of a row that a model can answer.
+    fn question(&self, row: &Row) -> Result<Question, String> {
+        if let Some(problem) = &row.problem {
+            return Err(problem.clone());
+        }
+        let [head, relation, tail] = &row.fields[..] else { return Err("expected 3 fields".to_string()) };
+        let question = Question::parse(self.graph, [head, relation, tail]).map_err(|e| e.to_string())?;
+        match self.model(question.task()) {
+            Err(Failure::Error(problem)) => Err(problem),
+            _ => Ok(question),
+        }
+    }
+}
+
+/// 0.1234, or 1.2e-7 where that would show nothing.
+fn percent(p: f64) -> String {
+    if p < 1e-4 { format!("{p:.1e}") } else { format!("{p:.4}") }
+}
+
+/// A bar on a terminal, nothing elsewhere.
+fn progress_bar(path: &Path) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let lines = |text: Vec<u8>| text.split(|b| *b == b'\n').filter(|l| !l.trim_ascii().is_empty()).count() as u64;
+    let bar = match fs::metadata(path) {
+        Ok(about) if about.is_file() => ProgressBar::new(fs::read(path).map_or(0, lines)),
+        _ => ProgressBar::new_spinner(),
+    };
+    let template = match bar.length() {
+        Some(_) => "{wide_bar} {pos}/{len} queries  {per_sec}  {eta} left",
+        None => "{spinner} {pos} queries  {per_sec}",
+    };
+    // A template that does not parse would leave the default style, which is no reason to fail.
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
