@@ -157,7 +157,7 @@ impl Mask {
             for in_slot in at_node.chunk_by(|a, b| a.1 == b.1) {
                 let slot = in_slot[0].1;
                 let step = topology.slots()[(record.first() + slot) as usize].step();
-                let whole = topology.steps_at(step).len();
+                let whole = topology.half_steps(&step).len();
                 if in_slot.len() < whole {
                     let start = self.steps.len() as u32;
                     self.steps.extend(in_slot.iter().map(|half_step| half_step.2));
@@ -194,7 +194,7 @@ impl Mask {
 fn locate(topology: &Topology, v: NodeId, w: NodeId, half_step: u32) -> Option<(NodeId, u32, u32)> {
     let slot = topology.find_slot(v, w)?;
     let step = topology.slots()[(topology.record(v).first() + slot) as usize].step();
-    let position = if step.is_list() { topology.steps_at(step).binary_search(&half_step).ok()? } else { 0 };
+    let position = topology.half_steps(&step).binary_search(&half_step).ok()?;
     Some((v, slot, position as u32))
 }
 

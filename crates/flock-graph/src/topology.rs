@@ -86,8 +86,6 @@ pub const MAX_RELATIONS: u32 = 1 << 30;
 const PARALLEL: u32 = 1 << 31;
 /// Set in a node's second word when a self-loop slot follows its neighbours.
 const HAS_LOOP: u32 = 1 << 31;
-/// What the lists of parallel half-steps open with: a list of one, so that a reader need not branch on whether there is a list.
-const NO_LIST: [u32; 2] = [1, 0];
 /// Stands for the node itself while half-steps are sorted, so that loops come last. Never an id: ids are below a `u32` count.
 const LOOP_LAST: u32 = u32::MAX;
 
@@ -145,25 +143,15 @@ impl Slot {
 pub struct Step(u32);
 
 impl Step {
-    /// Whether there are several half-steps, in a list.
+    /// The only half-step, or `None` if there are several.
     #[inline]
-    pub fn is_list(self) -> bool {
-        self.0 & PARALLEL != 0
+    pub fn single(self) -> Option<u32> {
+        (self.0 & PARALLEL == 0).then_some(self.0)
     }
-    /// Index of the list in [`Topology::parallel`]; 0, a list of one, for a single half-step.
+    /// Where in [`Topology::parallel`] the list is, without a branch, for those who ask for it ahead of time; 0 if there is none.
     #[inline]
     pub fn list(self) -> u32 {
-        self.0 & !PARALLEL & self.list_bits()
-    }
-    /// The half-step, given the one chosen from the list this step points to. Without branches: walks meet both kinds at random.
-    #[inline]
-    pub fn resolve(self, listed: u32) -> u32 {
-        (listed & self.list_bits()) | (self.0 & !self.list_bits())
-    }
-    /// All ones if there is a list, else zero.
-    #[inline]
-    fn list_bits(self) -> u32 {
-        (self.0 as i32 >> 31) as u32
+        self.0 & !PARALLEL & (self.0 as i32 >> 31) as u32
     }
 }
 
@@ -299,9 +287,8 @@ impl Topology {
             return Vec::new();
         };
         let slot = self.adjacency.slots[(self.adjacency.nodes[head as usize].first + local) as usize];
-        let step = slot.step();
-        let half_steps = self.steps_at(step).iter().map(|&s| step.resolve(s));
-        half_steps.filter(|s| s & 1 == 0).map(|s| s / 2).collect()
+        let half_steps = self.half_steps(&slot.step()).to_vec();
+        half_steps.into_iter().filter(|s| s & 1 == 0).map(|s| s / 2).collect()
     }
 
     /// Whether `(head, t, tail)` is an edge of the graph with its inverses.
@@ -406,14 +393,18 @@ impl Topology {
         slots.binary_search_by_key(&w, |slot| slot.neighbour()).ok().map(|at| at as u32)
     }
 
-    /// The list of half-steps a step points to, ascending; a list of one, without meaning, for a single half-step.
+    /// The half-steps of a slot, ascending.
     ///
     /// # Panics
     /// If `step` does not come from a slot of this topology.
     #[inline]
-    pub fn steps_at(&self, step: Step) -> &[u32] {
-        let at = step.list() as usize;
-        &self.adjacency.parallel[at + 1..at + 1 + self.adjacency.parallel[at] as usize]
+    pub fn half_steps<'a>(&'a self, step: &'a Step) -> &'a [u32] {
+        if step.single().is_some() {
+            return std::slice::from_ref(&step.0);
+        }
+        let list = step.list() as usize;
+        let count = self.adjacency.parallel[list] as usize;
+        &self.adjacency.parallel[list + 1..list + 1 + count]
     }
 }
 
@@ -436,8 +427,7 @@ fn sort_edges(num_relations: u32, triples: Vec<Triple>) -> (Vec<u64>, Vec<u32>) 
     for r in 0..num_relations as usize {
         ends[r + 1] += ends[r];
     }
-    let mut edges = vec![0u64; triples.len()];
-    huge::advise(&edges);
+    let mut edges = huge::filled(0u64, triples.len());
     // `ends[r]` moves from the start of relation r to its end, which is where r + 1 started.
     for t in &triples {
         let at = &mut ends[t.relation as usize];
@@ -491,8 +481,7 @@ impl Adjacency {
         for v in 0..num_nodes as usize {
             ends[v + 1] += ends[v];
         }
-        let mut slots = vec![Slot(0); ends[num_nodes as usize] as usize];
-        huge::advise(&slots);
+        let mut slots = huge::filled(Slot(0), ends[num_nodes as usize] as usize);
         let mut put = |v: u32, slot: Slot| {
             let at = &mut ends[v as usize];
             slots[*at as usize] = slot;
@@ -511,9 +500,8 @@ impl Adjacency {
             }
         }
 
-        let mut nodes = vec![NodeRecord::default(); num_nodes as usize];
-        huge::advise(&nodes);
-        let mut parallel = NO_LIST.to_vec();
+        let mut nodes = huge::filled(NodeRecord::default(), num_nodes as usize);
+        let mut parallel = Vec::new();
         let (mut start, mut kept) = (0, 0);
         for v in 0..num_nodes {
             let end = ends[v as usize] as usize;

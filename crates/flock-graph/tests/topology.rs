@@ -125,11 +125,11 @@ fn ways_out(g: &Topology, mask: Option<&Mask>, v: u32) -> BTreeMap<u32, Vec<u32>
     for index in 0..kept {
         let position = nth_kept(gone, index);
         let slot = g.slots()[(record.first() + position) as usize];
-        let steps = g.steps_at(slot.step());
+        let step = slot.step();
+        let steps = g.half_steps(&step);
         let hidden_steps = hidden.map_or(&[][..], |(m, h)| m.hidden_steps(h, position));
-        let rest = (0..(steps.len() - hidden_steps.len()) as u32)
-            .map(|i| slot.step().resolve(steps[nth_kept(hidden_steps, i) as usize]))
-            .collect();
+        let rest: Vec<u32> =
+            (0..(steps.len() - hidden_steps.len()) as u32).map(|i| steps[nth_kept(hidden_steps, i) as usize]).collect();
         assert!(ways.insert(slot.neighbour(), rest).is_none(), "a neighbour has one slot");
     }
     ways

@@ -1,7 +1,7 @@
 //! Measures the walk crate: `cargo run --release -p flock-walk --example bench -- train.txt` for a graph of tab-separated
 //! triples, or `-- synthetic NODES TRIPLES` for a random one. Prints one figure a line.
 
-use flock_graph::{Topology, Triple};
+use flock_graph::{Mask, Topology, Triple};
 use flock_walk::{Key, Recorder, Records, Starts, WalkOptions, WalkQuery, Walks, bench_moves, sample_from};
 use std::collections::HashMap;
 use std::error::Error;
@@ -28,48 +28,51 @@ fn main() -> Result<(), Box<dyn Error>> {
     for _ in 0..3 {
         println!("walks {:.1} million moves/s", bench_moves(&graph, 1.0) / 1e6);
     }
-    record(&graph);
+    rest(&graph);
     Ok(())
 }
 
-/// Starts and recording of queries with n = 128, six updates each.
-fn record(graph: &Topology) {
+/// Recording, starts and masks of queries with n = 16 and n = 128, six updates each; best of 20 runs.
+fn rest(graph: &Topology) {
     let options = WalkOptions::default();
     let query = WalkQuery::Entity { head: 1, relation: 0 };
+    let hidden: Vec<Triple> = graph.triples().step_by(graph.num_triples() / 8 + 1).collect();
+    let mask = Mask::new(graph, &hidden);
+    println!("mask of {} triples: {:.2} us", hidden.len(), 1e6 * best(|| drop(Mask::new(graph, &hidden))));
     for n in [16, 128] {
         let key = |update| Key { seed: 0, pass: 0, update, query: 0 };
         let mut walks: Vec<Walks> = (0..6).map(|u| Walks::sample(graph, None, &query, n, key(u), &options)).collect();
+        let positions = 6 * walks[0].nodes.len();
         let (mut recorder, mut records) = (Recorder::new(), Records::default());
-        let mut best = f64::INFINITY;
-        for _ in 0..20 {
-            let begin = Instant::now();
+        let seconds = best(|| {
             recorder.begin(&query, graph.no_type());
             for w in &walks {
                 recorder.record(w.length, &w.nodes, &w.types, &w.dirs, &mut records);
             }
-            best = best.min(begin.elapsed().as_secs_f64());
-        }
-        let positions = 6 * walks[0].nodes.len();
-        println!("record n={n}: {:.2} ns a position, {} nodes", best * 1e9 / positions as f64, recorder.nodes().len());
-
-        let begin = Instant::now();
-        for update in 0..1000 {
-            std::hint::black_box(Starts::prepare(graph, None, &query, n, key(update), &options));
-        }
-        println!("prepare n={n}: {:.2} us", begin.elapsed().as_secs_f64() * 1e3);
-
-        let hidden: Vec<Triple> = graph.triples().step_by(graph.num_triples() / 8 + 1).collect();
-        let begin = Instant::now();
-        let mask = flock_graph::Mask::new(graph, &hidden);
-        println!("mask of {} triples: {:.2} us", mask.len(), begin.elapsed().as_secs_f64() * 1e6);
-        let begin = Instant::now();
-        for w in &mut walks {
-            let starts = Starts::prepare(graph, Some(&mask), &query, n, key(0), &options);
-            let all = 0..starts.num_walks();
-            sample_from(&starts, graph, Some(&mask), &options, all, &mut w.nodes, &mut w.types, &mut w.dirs);
-        }
-        println!("masked n={n}: {:.1} million moves/s", positions as f64 / begin.elapsed().as_secs_f64() / 1e6);
+        });
+        let met = recorder.nodes().len();
+        println!("record n={n}: {:.2} ns a position ({met} nodes)", 1e9 * seconds / positions as f64);
+        let seconds = best(|| drop(Starts::prepare(graph, None, &query, n, key(0), &options)));
+        println!("prepare n={n}: {:.2} us", 1e6 * seconds);
+        let seconds = best(|| {
+            for (update, w) in walks.iter_mut().enumerate() {
+                let starts = Starts::prepare(graph, Some(&mask), &query, n, key(update as u32), &options);
+                let all = 0..starts.num_walks();
+                sample_from(&starts, graph, Some(&mask), &options, all, &mut w.nodes, &mut w.types, &mut w.dirs);
+            }
+        });
+        println!("masked walks n={n}: {:.1} million moves/s", positions as f64 / seconds / 1e6);
     }
+}
+
+/// The shortest of 20 runs, in seconds.
+fn best(mut run: impl FnMut()) -> f64 {
+    let time = |_| {
+        let begin = Instant::now();
+        run();
+        begin.elapsed().as_secs_f64()
+    };
+    (0..20).map(time).fold(f64::INFINITY, f64::min)
 }
 
 fn read(path: &str) -> Result<(u32, u32, Vec<Triple>), Box<dyn Error>> {

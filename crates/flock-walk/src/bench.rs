@@ -4,8 +4,8 @@ use crate::{Key, Starts, WalkOptions, WalkQuery, sample_from};
 use flock_graph::Topology;
 use std::time::{Duration, Instant};
 
-/// Moves per second of one thread on entity queries with n = 128 and 128 positions from random heads: the best of the slices of a few
-/// milliseconds that fit in `seconds`, at least one, so that it matters less what else the machine does.
+/// Moves per second of one thread on entity queries with n = 128 and 128 positions from random heads: the best of the slices
+/// of a few milliseconds that fit in `seconds`, at least one, so that it matters less what else the machine does.
 pub fn bench_moves(topology: &Topology, seconds: f64) -> f64 {
     let options = WalkOptions::default();
     let n = 128;

@@ -21,6 +21,7 @@
 //! ```
 
 mod bench;
+mod prefetch;
 mod query;
 mod record;
 mod rng;

@@ -1,12 +1,14 @@
 //! Recording: from walks over ids to anonymous sequences (section 3 of the specification).
 //!
-//! Two ids are given at once: the **local id** of a node or type, unique over all updates of a query and pass, by which the model
-//! keeps its states; and its **name** within one walk, the order of its first appearance there. Both live in the same 16-byte
-//! entry of an open-addressing table, so a position costs one probe for its node and one for its type. An entry counts only if
-//! its stamp, the number of the walk that last met it, is not older than the query: forgetting a query is O(1).
+//! Two numbers are given to each node and, likewise, to each type: its **local id**, unique over all updates of a query and pass,
+//! by which the model keeps its states; and its **name** within one walk, the order of its first appearance there. Local ids come
+//! from an open-addressing table, names from an array over local ids that holds the last name and the walk it was given in. An
+//! entry counts only if it bears the query's own stamp, so forgetting a query is O(1).
 
+use crate::prefetch::prefetch;
 use crate::query::WalkQuery;
 use flock_graph::{NodeId, TypeId};
+use std::hint::select_unpredictable;
 
 /// The longest walk that can be recorded: names are 16 bits wide.
 pub const MAX_LENGTH: usize = u16::MAX as usize;
@@ -34,7 +36,6 @@ pub struct Recorder {
     types: Table,
     query: WalkQuery,
     no_type: TypeId,
-    walk: u32, // stamp of the walk being named; grows through all queries
 }
 
 impl Default for Recorder {
@@ -46,29 +47,20 @@ impl Default for Recorder {
 impl Recorder {
     /// A recorder that has met nobody.
     pub fn new() -> Recorder {
-        Recorder {
-            nodes: Table::new(),
-            types: Table::new(),
-            query: WalkQuery::Entity { head: 0, relation: 0 },
-            no_type: 0,
-            walk: 0,
-        }
+        let query = WalkQuery::Entity { head: 0, relation: 0 };
+        Recorder { nodes: Table::new(), types: Table::new(), query, no_type: 0 }
     }
 
     /// Starts a new query and pass: forgets all local ids.
     pub fn begin(&mut self, query: &WalkQuery, no_type: TypeId) {
         self.query = *query;
         self.no_type = no_type;
-        // Stamps must not run out within a query, even one of two billion walks.
-        if self.walk > u32::MAX / 2 {
-            (self.nodes, self.types, self.walk) = (Table::new(), Table::new(), 0);
-        }
-        self.nodes.forget(self.walk + 1);
-        self.types.forget(self.walk + 1);
+        self.nodes.forget();
+        self.types.forget();
     }
 
-    /// Names one update's walks, each of `length` positions, into `out`, whose old contents are dropped. Newly met nodes and types
-    /// get the next local ids, in the order of their first appearance.
+    /// Names one update's walks, each of `length` positions, into `out`, whose old contents are dropped. Newly met nodes and
+    /// types get the next local ids, in the order of their first appearance.
     ///
     /// # Panics
     /// If the slices differ in length or are no whole number of walks, or if `length` is 0 or above [`MAX_LENGTH`].
@@ -81,20 +73,26 @@ impl Recorder {
             types.len(),
             dirs.len()
         );
-        out.node.clear();
-        out.ty.clear();
-        out.node_name.clear();
-        out.type_name.clear();
-        out.mark.clear();
+        out.node.resize(nodes.len(), 0);
+        out.ty.resize(nodes.len(), 0);
+        out.node_name.resize(nodes.len(), 0);
+        out.type_name.resize(nodes.len(), 0);
+        out.mark.resize(nodes.len(), 0);
+        self.nodes.find_or_meet(length, nodes, &mut out.node);
+        self.types.find_or_meet(length, types, &mut out.ty);
+        self.nodes.name(length, &out.node, None, &mut out.node_name);
+        let no_type = self.types.find(self.no_type);
+        self.types.name(length, &out.ty, no_type, &mut out.type_name);
         match self.query {
             WalkQuery::Entity { head, relation } => {
-                self.name(length, nodes, types, dirs, out, |v, t| (v == head, t == relation));
+                mark(nodes, types, dirs, &mut out.mark, |v, t| (v == head, t == relation));
             }
             WalkQuery::Relation { head, tail } => {
-                self.name(length, nodes, types, dirs, out, |v, _| (v == head, v == tail));
+                mark(nodes, types, dirs, &mut out.mark, |v, _| (v == head, v == tail));
             }
         }
     }
+
     /// The nodes met since [`Recorder::begin`], by local id.
     pub fn nodes(&self) -> &[NodeId] {
         &self.nodes.met
@@ -111,110 +109,131 @@ impl Recorder {
     pub fn local_type(&self, t: TypeId) -> Option<u32> {
         self.types.find(t)
     }
+}
 
-    fn name(
-        &mut self,
-        length: usize,
-        nodes: &[NodeId],
-        types: &[TypeId],
-        dirs: &[u8],
-        out: &mut Records,
-        flags: impl Fn(NodeId, TypeId) -> (bool, bool),
-    ) {
-        let walks = nodes.chunks_exact(length).zip(types.chunks_exact(length)).zip(dirs.chunks_exact(length));
-        for ((nodes, types), dirs) in walks {
-            self.walk += 1;
-            let (mut node_names, mut type_names) = (0, 0);
-            for ((&v, &t), &dir) in nodes.iter().zip(types).zip(dirs) {
-                let (local, name) = self.nodes.meet(v, self.walk, &mut node_names);
-                out.node.push(local);
-                out.node_name.push(name as u16);
-                let mut unused = 0; // "no type" has a local id but takes no name from the count
-                let no_type = t == self.no_type;
-                let names = if no_type { &mut unused } else { &mut type_names };
-                let (local, name) = self.types.meet(t, self.walk, names);
-                out.ty.push(local);
-                out.type_name.push(if no_type { length as u16 } else { name as u16 });
-                let (a, b) = flags(v, t);
-                out.mark.push(dir | u8::from(a) << 2 | u8::from(b) << 3);
-            }
-        }
+fn mark(
+    nodes: &[NodeId],
+    types: &[TypeId],
+    dirs: &[u8],
+    marks: &mut [u8],
+    flags: impl Fn(NodeId, TypeId) -> (bool, bool),
+) {
+    for (((mark, &v), &t), &dir) in marks.iter_mut().zip(nodes).zip(types).zip(dirs) {
+        let (a, b) = flags(v, t);
+        *mark = dir | u8::from(a) << 2 | u8::from(b) << 3;
     }
 }
 
-/// One node or type that was met.
+/// A node or type and its local id.
 #[derive(Copy, Clone, Debug, Default)]
 #[repr(C, align(16))]
 struct Entry {
     id: u32,
+    query: u32, // the query it was met in; the entry is free for any other
     local: u32,
-    walk: u32, // the walk that met it last; an entry older than the table's `since` is free
-    name: u32, // its name in that walk, from 0
 }
 
-/// Ids to entries; at most half full.
+/// The nodes, or the types, met in one query.
 #[derive(Clone, Debug)]
 struct Table {
-    entries: Vec<Entry>, // a power of two
-    met: Vec<u32>,       // local id -> id
-    since: u32,          // the first walk of this query
+    entries: Vec<Entry>,    // a power of two, at most a quarter of them in use
+    query: u32,             // stamp of this query
+    met: Vec<u32>,          // local id -> id
+    named: Vec<(u32, u32)>, // local id -> the walk that named it last, and the name
+    walk: u32,              // stamp of the last walk of this query
 }
 
 impl Table {
     fn new() -> Table {
-        Table { entries: vec![Entry::default(); 256], met: Vec::new(), since: 1 }
+        Table { entries: vec![Entry::default(); 256], query: 1, met: Vec::new(), named: Vec::new(), walk: 0 }
     }
 
-    fn forget(&mut self, since: u32) {
-        self.since = since;
-        self.met.clear();
-    }
-
-    /// Where `id` is, or where it would go.
-    #[inline]
-    fn place(&self, id: u32) -> usize {
-        let last = self.entries.len() - 1;
-        let mut at = ((u64::from(id.wrapping_mul(0x9E37_79B1)) * self.entries.len() as u64) >> 32) as usize;
-        while self.entries[at].walk >= self.since && self.entries[at].id != id {
-            at = (at + 1) & last;
+    fn forget(&mut self) {
+        if self.query == u32::MAX {
+            *self = Table::new(); // stamps have run out
         }
-        at
+        self.query += 1;
+        self.met.clear();
+        self.named.clear();
+        self.walk = 0;
     }
 
     fn find(&self, id: u32) -> Option<u32> {
         let entry = self.entries[self.place(id)];
-        (entry.walk >= self.since).then_some(entry.local)
+        (entry.query == self.query).then_some(entry.local)
     }
 
-    /// The local id of `id`, and its name in this walk: `*names`, then one more, at the first meeting.
-    #[inline]
-    fn meet(&mut self, id: u32, walk: u32, names: &mut u32) -> (u32, u32) {
-        let at = self.place(id);
-        let entry = &mut self.entries[at];
-        if entry.walk == walk {
-            return (entry.local, entry.name);
-        }
-        let known = entry.walk >= self.since;
-        let local = if known { entry.local } else { self.met.len() as u32 };
-        *entry = Entry { id, local, walk, name: *names };
-        let met = (local, *names);
-        *names += 1;
-        if !known {
-            self.met.push(id);
-            if 2 * self.met.len() > self.entries.len() {
-                self.grow();
+    /// The local ids of walks' ids.
+    fn find_or_meet(&mut self, length: usize, ids: &[u32], locals: &mut [u32]) {
+        for (ids, locals) in ids.chunks_exact(length).zip(locals.chunks_exact_mut(length)) {
+            for &id in ids {
+                prefetch(&self.entries, home(self.entries.len(), id));
+            }
+            for (&id, local) in ids.iter().zip(locals) {
+                let entry = self.entries[home(self.entries.len(), id)];
+                let found = (entry.id == id) & (entry.query == self.query);
+                *local = if found { entry.local } else { self.look_further(id) };
             }
         }
-        met
     }
 
-    #[cold]
+    /// Where `id` is, or where it would go.
+    fn place(&self, id: u32) -> usize {
+        let mut at = home(self.entries.len(), id);
+        while self.entries[at].query == self.query && self.entries[at].id != id {
+            at = (at + 1) & (self.entries.len() - 1);
+        }
+        at
+    }
+
+    /// The local id of an id that is not in its first place: elsewhere, or new.
+    #[inline(never)]
+    fn look_further(&mut self, id: u32) -> u32 {
+        let at = self.place(id);
+        if self.entries[at].query == self.query {
+            return self.entries[at].local;
+        }
+        let local = self.met.len() as u32;
+        self.entries[at] = Entry { id, query: self.query, local };
+        self.met.push(id);
+        self.named.push((0, 0));
+        if 4 * self.met.len() > self.entries.len() {
+            self.grow();
+        }
+        local
+    }
+
     fn grow(&mut self) {
         let bigger = vec![Entry::default(); 2 * self.entries.len()];
         let old = std::mem::replace(&mut self.entries, bigger);
-        for entry in old.into_iter().filter(|e| e.walk >= self.since) {
+        for entry in old.into_iter().filter(|e| e.query == self.query) {
             let at = self.place(entry.id);
             self.entries[at] = entry;
         }
     }
+
+    /// The names, within each walk, of local ids already met. `unnamed` gets the name L and takes none from the count.
+    fn name(&mut self, length: usize, locals: &[u32], unnamed: Option<u32>, names: &mut [u16]) {
+        for (locals, names) in locals.chunks_exact(length).zip(names.chunks_exact_mut(length)) {
+            self.walk += 1;
+            if let Some(local) = unnamed {
+                self.named[local as usize] = (self.walk, length as u32);
+            }
+            let mut next = 0;
+            for (&local, name) in locals.iter().zip(names) {
+                let (walk, old) = self.named[local as usize];
+                let first = walk != self.walk;
+                let this = select_unpredictable(first, next, old);
+                self.named[local as usize] = (self.walk, this);
+                next += u32::from(first);
+                *name = this as u16;
+            }
+        }
+    }
+}
+
+/// Where `id` is looked for first in a table of `size` entries.
+#[inline(always)]
+fn home(size: usize, id: u32) -> usize {
+    ((u64::from(id.wrapping_mul(0x9E37_79B1)) * size as u64) >> 32) as usize
 }

@@ -10,6 +10,7 @@
 //! The masked sampler sees the same rows with some slots skipped, so it draws, bit for bit, the walks of the graph rebuilt
 //! without the hidden edges.
 
+use crate::prefetch::prefetch;
 use crate::query::{WalkOptions, WalkQuery};
 use crate::rng::{Key, Stream, split};
 use crate::starts::{Start, Starts};
@@ -112,28 +113,47 @@ pub fn sample_from(
     let block = LANES * length;
     let outputs = nodes.chunks_mut(block).zip(types.chunks_mut(block)).zip(dirs.chunks_mut(block));
     for (first, ((nodes, types), dirs)) in range.step_by(LANES).zip(outputs) {
-        let out = Out { length, nodes, types, dirs };
+        let out = Out::new(length, nodes, types, dirs);
         match mask.filter(|m| !m.is_empty()) {
-            None => walk_block(starts, topology, Whole, None, options.backtrack, first, out),
-            Some(mask) => walk_block(starts, topology, Masked(mask), Some(mask), options.backtrack, first, out),
+            None => walk_block(starts, topology, Whole, options.backtrack, first, out),
+            Some(mask) => walk_block(starts, topology, Masked(mask), options.backtrack, first, out),
         }
     }
 }
 
 /// Where a block of up to [`LANES`] walks is written.
 struct Out<'a> {
+    walks: usize,
     length: usize,
-    nodes: &'a mut [NodeId],
+    nodes: &'a mut [NodeId], // (walks, length), as the other two
     types: &'a mut [TypeId],
     dirs: &'a mut [u8],
 }
 
-impl Out<'_> {
-    #[inline]
-    fn put_step(&mut self, lane: usize, position: usize, ty: TypeId, dir: u8) {
-        let at = lane * self.length + position;
-        self.types[at] = ty;
-        self.dirs[at] = dir;
+impl<'a> Out<'a> {
+    fn new(length: usize, nodes: &'a mut [NodeId], types: &'a mut [TypeId], dirs: &'a mut [u8]) -> Out<'a> {
+        let walks = nodes.len() / length;
+        assert!(nodes.len() == walks * length && types.len() == nodes.len() && dirs.len() == nodes.len());
+        Out { walks, length, nodes, types, dirs }
+    }
+
+    #[inline(always)]
+    fn put_node(&mut self, walk: usize, position: usize, node: NodeId) {
+        debug_assert!(walk < self.walks && position < self.length);
+        // SAFETY: `new` checked that there are walks * length entries; `walk_block`, the only caller, has `walk < walks` because
+        // it keeps that many lanes, and `position < length` by its loops. Checked writes cost a tenth of the sampler's speed.
+        unsafe { *self.nodes.get_unchecked_mut(walk * self.length + position) = node };
+    }
+
+    #[inline(always)]
+    fn put_step(&mut self, walk: usize, position: usize, (ty, dir): (TypeId, u8)) {
+        debug_assert!(walk < self.walks && position < self.length);
+        let at = walk * self.length + position;
+        // SAFETY: as in `put_node`; the three slices have the same length.
+        unsafe {
+            *self.types.get_unchecked_mut(at) = ty;
+            *self.dirs.get_unchecked_mut(at) = dir;
+        }
     }
 }
 
@@ -144,7 +164,6 @@ struct Lane<H> {
     at: NodeId,
     left: NodeId, // the node just left, or NOWHERE if any neighbour may come next
     loops: u32,   // 1 if self-loops count as ways out
-    first: u32,   // the slots of the node to leave
     chosen: u32,  // the slot drawn
     last: u32,    // the last candidate slot, or NOWHERE if there is none
     step: Step,   // the step taken
@@ -157,13 +176,14 @@ struct Lane<H> {
 trait View: Copy {
     /// What is hidden at a node.
     type Hidden: Copy + Default;
-    fn hidden(self, v: NodeId) -> Self::Hidden;
-    /// How many neighbours, and self-loop slots, are hidden.
+    fn mask(&self) -> Option<&Mask>;
+    fn hidden(self, v: NodeId, record: NodeRecord) -> Self::Hidden;
+    /// How many neighbours, and how many self-loop slots, are hidden.
     fn gone(self, hidden: Self::Hidden) -> (u32, u32);
-    /// Position of the `index`-th slot that is not hidden.
+    /// Position among the node's slots of the `index`-th that is not hidden.
     fn nth_slot(self, hidden: Self::Hidden, index: u32) -> u32;
-    /// Positions of hidden half-steps in the list of a slot at `position`.
-    fn hidden_steps(&self, hidden: Self::Hidden, position: u32) -> &[u32];
+    /// Positions of the hidden half-steps among those of a slot.
+    fn hidden_steps(&self, hidden: Self::Hidden, slot: u32) -> &[u32];
 }
 
 #[derive(Copy, Clone)]
@@ -171,18 +191,21 @@ struct Whole;
 
 impl View for Whole {
     type Hidden = ();
-    #[inline]
-    fn hidden(self, _: NodeId) {}
-    #[inline]
-    fn gone(self, _: ()) -> (u32, u32) {
+    fn mask(&self) -> Option<&Mask> {
+        None
+    }
+    #[inline(always)]
+    fn hidden(self, _: NodeId, _: NodeRecord) {}
+    #[inline(always)]
+    fn gone(self, (): ()) -> (u32, u32) {
         (0, 0)
     }
-    #[inline]
-    fn nth_slot(self, _: (), index: u32) -> u32 {
+    #[inline(always)]
+    fn nth_slot(self, (): (), index: u32) -> u32 {
         index
     }
-    #[inline]
-    fn hidden_steps(&self, _: (), _: u32) -> &[u32] {
+    #[inline(always)]
+    fn hidden_steps(&self, (): (), _: u32) -> &[u32] {
         &[]
     }
 }
@@ -191,40 +214,34 @@ impl View for Whole {
 struct Masked<'a>(&'a Mask);
 
 impl<'a> View for Masked<'a> {
-    type Hidden = Option<&'a HiddenNode>;
-    #[inline]
-    fn hidden(self, v: NodeId) -> Self::Hidden {
-        self.0.node(v)
+    type Hidden = Option<(&'a HiddenNode, u32)>; // with the node's first slot
+    fn mask(&self) -> Option<&Mask> {
+        Some(self.0)
     }
-    #[inline]
+    #[inline(always)]
+    fn hidden(self, v: NodeId, record: NodeRecord) -> Self::Hidden {
+        self.0.node(v).map(|h| (h, record.first()))
+    }
+    #[inline(always)]
     fn gone(self, hidden: Self::Hidden) -> (u32, u32) {
-        hidden.map_or((0, 0), |h| (h.neighbours_gone(), h.loops_gone()))
+        hidden.map_or((0, 0), |(h, _)| (h.neighbours_gone(), h.loops_gone()))
     }
-    #[inline]
+    #[inline(always)]
     fn nth_slot(self, hidden: Self::Hidden, index: u32) -> u32 {
-        hidden.map_or(index, |h| nth_kept(self.0.gone_slots(h), index))
+        hidden.map_or(index, |(h, _)| nth_kept(self.0.gone_slots(h), index))
     }
-    #[inline]
-    fn hidden_steps(&self, hidden: Self::Hidden, position: u32) -> &[u32] {
-        hidden.map_or(&[], |h| self.0.hidden_steps(h, position))
+    #[inline(always)]
+    fn hidden_steps(&self, hidden: Self::Hidden, slot: u32) -> &[u32] {
+        hidden.map_or(&[], |(h, first)| self.0.hidden_steps(h, slot - first))
     }
 }
 
-fn walk_block<V: View>(
-    starts: &Starts,
-    topology: &Topology,
-    view: V,
-    mask: Option<&Mask>,
-    backtrack: bool,
-    first: usize,
-    mut out: Out<'_>,
-) {
+fn walk_block<V: View>(starts: &Starts, topology: &Topology, view: V, backtrack: bool, first: usize, mut out: Out<'_>) {
     let empty = Lane {
         stream: Stream::default(),
         at: NOWHERE,
         left: NOWHERE,
         loops: 0,
-        first: 0,
         chosen: 0,
         last: NOWHERE,
         step: Step::default(),
@@ -233,10 +250,10 @@ fn walk_block<V: View>(
         hidden: V::Hidden::default(),
     };
     let mut lanes = [empty; LANES];
-    let lanes = &mut lanes[..out.nodes.len() / out.length];
+    let lanes = &mut lanes[..out.walks];
     let mut fixed = [None; LANES];
     for (i, lane) in lanes.iter_mut().enumerate() {
-        let (stream, start) = starts.start(topology, mask, first + i);
+        let (stream, start) = starts.start(topology, view.mask(), first + i);
         lane.stream = stream;
         lane.loops = u32::from(starts.counts_loops(first + i));
         lane.at = match start {
@@ -246,9 +263,9 @@ fn walk_block<V: View>(
                 from
             }
         };
-        prefetch(topology.records(), lane.at);
-        out.nodes[i * out.length] = lane.at;
-        out.put_step(i, 0, topology.no_type(), NO_STEP);
+        prefetch(topology.records(), lane.at as usize);
+        out.put_node(i, 0, lane.at);
+        out.put_step(i, 0, (topology.no_type(), NO_STEP));
     }
     if out.length == 1 {
         return;
@@ -263,24 +280,19 @@ fn walk_block<V: View>(
             None => take(topology, lane, backtrack),
             Some((to, _)) => arrive(lane, to, backtrack),
         }
-        out.nodes[i * out.length + 1] = lane.at;
+        out.put_node(i, 1, lane.at);
     }
     for (i, lane) in lanes.iter_mut().enumerate() {
-        let (ty, dir) = match fixed[i] {
-            None => label(topology, view, lane),
-            Some((_, ty)) => (ty, 0),
-        };
-        out.put_step(i, 1, ty, dir);
+        out.put_step(i, 1, fixed[i].map_or_else(|| label(topology, view, lane), |(_, ty)| (ty, 0)));
         aim(topology, view, lane, !backtrack);
     }
     for position in 2..out.length {
         for (i, lane) in lanes.iter_mut().enumerate() {
             take(topology, lane, backtrack);
-            out.nodes[i * out.length + position] = lane.at;
+            out.put_node(i, position, lane.at);
         }
         for (i, lane) in lanes.iter_mut().enumerate() {
-            let (ty, dir) = label(topology, view, lane);
-            out.put_step(i, position, ty, dir);
+            out.put_step(i, position, label(topology, view, lane));
             // The draw after the last position is for nobody; sparing it would cost a branch.
             aim(topology, view, lane, !backtrack);
         }
@@ -291,7 +303,7 @@ fn walk_block<V: View>(
 #[inline(always)]
 fn aim<V: View>(topology: &Topology, view: V, lane: &mut Lane<V::Hidden>, left_one: bool) {
     let record: NodeRecord = topology.record(lane.at);
-    lane.hidden = view.hidden(lane.at);
+    lane.hidden = view.hidden(lane.at, record);
     let (neighbours_gone, loops_gone) = view.gone(lane.hidden);
     let degree = record.degree() - neighbours_gone;
     // A self-loop is a way out for balanced walks, and for everyone when there is no other.
@@ -304,10 +316,9 @@ fn aim<V: View>(topology: &Topology, view: V, lane: &mut Lane<V::Hidden>, left_o
     let avoided = u32::from(left_one & (candidates > 1));
     let (index, word) = split(lane.stream.draw(), u64::from(candidates - avoided));
     lane.word = word;
-    lane.first = record.first();
     lane.chosen = record.first() + view.nth_slot(lane.hidden, index as u32);
     lane.last = record.first() + view.nth_slot(lane.hidden, candidates - 1);
-    prefetch(topology.slots(), lane.chosen);
+    prefetch(topology.slots(), lane.chosen as usize);
 }
 
 /// Moves along the slot drawn, and asks for what the label and the next draw need.
@@ -322,8 +333,8 @@ fn take<H>(topology: &Topology, lane: &mut Lane<H>, backtrack: bool) {
         slot = topology.slots()[lane.last as usize];
     }
     let next = slot.neighbour();
-    prefetch(topology.records(), next);
-    prefetch(topology.parallel(), slot.step().list());
+    prefetch(topology.records(), next as usize);
+    prefetch(topology.parallel(), slot.step().list() as usize);
     lane.step = slot.step();
     lane.looped = u8::from(next == lane.at);
     arrive(lane, next, backtrack);
@@ -341,24 +352,14 @@ fn label<V: View>(topology: &Topology, view: V, lane: &Lane<V::Hidden>) -> (Type
     if lane.last == NOWHERE {
         return (topology.no_type(), NO_STEP);
     }
-    let steps = topology.steps_at(lane.step);
-    let hidden = view.hidden_steps(lane.hidden, lane.chosen - lane.first);
-    let (index, _) = split(lane.word, 2 * (steps.len() - hidden.len()) as u64);
-    let listed = steps[nth_kept(hidden, (index / 2) as u32) as usize];
-    let coin = index as u32 & 1;
-    (topology.type_of(lane.step.resolve(listed) ^ coin), coin as u8 | lane.looped)
-}
-
-/// Asks the cache for an element that will be read soon.
-#[inline(always)]
-fn prefetch<T>(slice: &[T], index: u32) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let address = slice.as_ptr().wrapping_add(index as usize).cast();
-        // SAFETY: a prefetch reads nothing and cannot fault, whatever the address; SSE is part of x86_64.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(address) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (slice, index);
+    let (half_step, coin) = match lane.step.single() {
+        Some(half_step) => (half_step, (lane.word >> 63) as u32),
+        None => {
+            let half_steps = topology.half_steps(&lane.step);
+            let hidden = view.hidden_steps(lane.hidden, lane.chosen);
+            let (index, _) = split(lane.word, 2 * (half_steps.len() - hidden.len()) as u64);
+            (half_steps[nth_kept(hidden, (index / 2) as u32) as usize], index as u32 & 1)
+        }
+    };
+    (topology.type_of(half_step ^ coin), coin as u8 | lane.looped)
 }

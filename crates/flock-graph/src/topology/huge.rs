@@ -3,8 +3,15 @@
 //! A walk on a graph of gigabytes misses the address cache at every read; pages of 2 MB instead of 4 KB make most of those
 //! misses hits. It is a hint: where it is not understood, nothing changes but the time.
 
-/// Hints that `array` is worth large pages. Most useful before the array is first written.
-pub(super) fn advise<T>(array: &[T]) {
+/// A vector of `count` times `value`, on large pages if it is big enough and the system has them.
+pub(super) fn filled<T: Copy>(value: T, count: usize) -> Vec<T> {
+    let mut array = Vec::with_capacity(count);
+    advise(array.spare_capacity_mut()); // before the first write: that is when pages are made
+    array.resize(count, value);
+    array
+}
+
+fn advise<T>(array: &[T]) {
     #[cfg(target_os = "linux")]
     {
         use std::ffi::{c_int, c_void};

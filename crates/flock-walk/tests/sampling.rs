@@ -1,0 +1,217 @@
+//! What must hold exactly: the same bits however the work is cut, masks as rebuilt graphs, switches, and the pinned stream.
+
+use flock_graph::{Mask, Topology, Triple};
+use flock_walk::{Key, Starts, Stream, WalkOptions, WalkQuery, Walks, sample, sample_from};
+use std::ops::Range;
+
+const KEY: Key = Key { seed: 5, pass: 2, update: 1, query: 77 };
+
+/// A random graph with parallel edges, self-loops and isolated nodes.
+fn triples(nodes: u32, relations: u32, count: usize) -> Vec<Triple> {
+    let mut stream = Key { seed: 99, pass: 0, update: 0, query: 0 }.stream(0);
+    let mut draw = |bound: u32| stream.below(u64::from(bound)) as u32;
+    (0..count).map(|_| Triple { head: draw(nodes), relation: draw(relations), tail: draw(nodes) }).collect()
+}
+
+fn queries() -> [WalkQuery; 3] {
+    [
+        WalkQuery::Entity { head: 3, relation: 1 },
+        WalkQuery::Entity { head: 3, relation: 7 },
+        WalkQuery::Relation { head: 4, tail: 20 },
+    ]
+}
+
+fn options(length: usize) -> WalkOptions {
+    WalkOptions { length, ..WalkOptions::default() }
+}
+
+/// Cuts all walks at `cuts` and samples each piece on its own thread.
+fn in_pieces(g: &Topology, mask: Option<&Mask>, query: &WalkQuery, n: u32, o: &WalkOptions, cuts: &[usize]) -> Walks {
+    let walks = query.num_walks(n);
+    let (mut nodes, mut types, mut dirs) =
+        (vec![9; walks * o.length], vec![9; walks * o.length], vec![9; walks * o.length]);
+    let starts = Starts::prepare(g, mask, query, n, KEY, o);
+    std::thread::scope(|scope| {
+        let (mut v, mut t, mut d) = (&mut nodes[..], &mut types[..], &mut dirs[..]);
+        for (piece, bounds) in cuts.windows(2).enumerate() {
+            let range: Range<usize> = bounds[0]..bounds[1];
+            let entries = range.len() * o.length;
+            let (a, b, c);
+            (a, v) = v.split_at_mut(entries);
+            (b, t) = t.split_at_mut(entries);
+            (c, d) = d.split_at_mut(entries);
+            let starts = &starts;
+            scope.spawn(move || {
+                if piece % 2 == 0 {
+                    sample_from(starts, g, mask, o, range, a, b, c);
+                } else {
+                    sample(g, mask, query, n, KEY, o, range, a, b, c);
+                }
+            });
+        }
+    });
+    Walks { length: o.length, nodes, types, dirs }
+}
+
+#[test]
+fn same_bits_for_any_threads_and_any_cut() {
+    let g = Topology::build(60, 5, triples(55, 5, 150)).unwrap();
+    let hidden: Vec<Triple> = g.triples().step_by(4).collect();
+    let mask = Mask::new(&g, &hidden);
+    let o = options(19);
+    for query in queries() {
+        for mask in [None, Some(&mask)] {
+            let n = 23;
+            let whole = Walks::sample(&g, mask, &query, n, KEY, &o);
+            let walks = query.num_walks(n);
+            for threads in [1, 2, 7, walks] {
+                let cuts: Vec<usize> = (0..=threads).map(|i| i * walks / threads).collect();
+                assert_eq!(in_pieces(&g, mask, &query, n, &o, &cuts), whole, "{threads} threads");
+            }
+            let mut stream = Stream::default();
+            for _ in 0..20 {
+                let mut cuts: Vec<usize> = (0..6).map(|_| stream.below(walks as u64 + 1) as usize).collect();
+                cuts.extend([0, walks]);
+                cuts.sort_unstable();
+                assert_eq!(in_pieces(&g, mask, &query, n, &o, &cuts), whole, "cut at {cuts:?}");
+            }
+        }
+    }
+}
+
+/// Hiding edges gives, bit for bit, the walks of the graph rebuilt without them.
+#[test]
+fn masked_walks_are_those_of_the_rebuilt_graph() {
+    for (nodes, count) in [(12, 60), (60, 150), (200, 300)] {
+        let g = Topology::build(nodes + 5, 5, triples(nodes, 5, count)).unwrap();
+        for step in [1, 2, 3, 10] {
+            let hidden: Vec<Triple> = g.triples().step_by(step).collect();
+            let mask = Mask::new(&g, &hidden);
+            let rest = g.triples().filter(|x| !hidden.contains(x)).collect();
+            let rebuilt = Topology::build(nodes + 5, 5, rest).unwrap();
+            for query in queries() {
+                for o in [
+                    options(40),
+                    WalkOptions { backtrack: true, ..options(40) },
+                    WalkOptions { balanced_on_query_relation: true, ..options(40) },
+                ] {
+                    assert_eq!(
+                        Walks::sample(&g, Some(&mask), &query, 30, KEY, &o),
+                        Walks::sample(&rebuilt, None, &query, 30, KEY, &o),
+                        "{nodes} nodes, every {step}th triple hidden"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_part_of_the_key_matters() {
+    let g = Topology::build(60, 5, triples(60, 5, 300)).unwrap();
+    let query = queries()[0];
+    let with = |key| Walks::sample(&g, None, &query, 16, key, &options(32));
+    let walks = with(KEY);
+    for other in [
+        Key { seed: 6, ..KEY },
+        Key { pass: 3, ..KEY },
+        Key { update: 2, ..KEY },
+        Key { query: 78, ..KEY },
+        Key { pass: KEY.update, update: KEY.pass, ..KEY },
+    ] {
+        assert_ne!(with(other).nodes, walks.nodes);
+        let tickets = |key| Starts::prepare(&g, None, &query, 4, key, &options(32)).tickets().to_vec();
+        assert_ne!(tickets(other), tickets(KEY));
+    }
+}
+
+#[test]
+fn switches() {
+    let g = Topology::build(60, 5, triples(60, 5, 150)).unwrap();
+    let n = 10;
+    for length in [1, 2, 3, 17, 128] {
+        let walks = Walks::sample(&g, None, &queries()[0], n, KEY, &options(length));
+        assert_eq!(walks.nodes.len(), 3 * 10 * length);
+        // Shorter walks are the beginnings of longer ones.
+        let long = Walks::sample(&g, None, &queries()[0], n, KEY, &options(130));
+        for (short, long) in walks.nodes.chunks(length).zip(long.nodes.chunks(130)) {
+            assert_eq!(short, &long[..length]);
+        }
+    }
+    assert!(Walks::sample(&g, None, &queries()[0], n, KEY, &options(0)).nodes.is_empty());
+    assert!(Walks::sample(&g, None, &queries()[0], 0, KEY, &options(8)).nodes.is_empty());
+
+    let turns_back = |o: &WalkOptions| {
+        let walks = Walks::sample(&g, None, &queries()[0], n, KEY, o);
+        let walks = walks.nodes.chunks(o.length);
+        walks.flat_map(|w| w.windows(3).map(|w| w[0] == w[2] && g.degree(w[1]) > 1)).filter(|&x| x).count()
+    };
+    assert_eq!(turns_back(&options(128)), 0);
+    assert!(turns_back(&WalkOptions { backtrack: true, ..options(128) }) > 100);
+
+    let at_query = WalkOptions { all_at_query: true, ..options(5) };
+    let starts = |query| -> Vec<u32> {
+        Walks::sample(&g, None, &query, 2, KEY, &at_query).nodes.chunks(5).map(|w| w[0]).collect()
+    };
+    assert_eq!(starts(queries()[0]), [3; 6]);
+    assert_eq!(starts(queries()[2]), [4, 4, 20, 20, 4, 4, 20, 20]);
+
+    let own = WalkOptions { balanced_on_query_relation: true, ..options(2) };
+    let walks = Walks::sample(&g, None, &queries()[1], n, KEY, &own);
+    assert!(walks.types.chunks(2).skip(20).all(|types| types == [10, 7]));
+}
+
+/// Graphs with nothing to walk on, and ids the graph does not know, give walks that stay where they are.
+#[test]
+fn nowhere_to_go() {
+    let empty = Topology::build(0, 0, Vec::new()).unwrap();
+    let walks = Walks::sample(&empty, None, &queries()[0], 2, KEY, &options(4));
+    assert_eq!((walks.nodes, walks.types, walks.dirs), (vec![3; 24], vec![0; 24], vec![3; 24]));
+
+    let edgeless = Topology::build(3, 2, Vec::new()).unwrap();
+    let walks = Walks::sample(&edgeless, None, &queries()[2], 5, KEY, &options(4));
+    assert!(walks.nodes.chunks(4).all(|w| w.iter().all(|&v| v == w[0])));
+    assert!(walks.types.iter().all(|&t| t == 4) && walks.dirs.iter().all(|&d| d == 3));
+    assert!(walks.nodes[40..].iter().all(|&v| v < 3)); // uniform, in place of balanced edges
+
+    let pair = vec![Triple { head: 0, relation: 0, tail: 1 }];
+    let g = Topology::build(2, 2, pair.clone()).unwrap();
+    let unknown = WalkQuery::Entity { head: u32::MAX, relation: 99 };
+    let own = WalkOptions { balanced_on_query_relation: true, ..options(3) };
+    let walks = Walks::sample(&g, Some(&Mask::new(&g, &pair)), &unknown, 2, KEY, &own);
+    assert_eq!(walks.nodes[..6], [u32::MAX; 6]);
+    let walks = Walks::sample(&g, None, &unknown, 1, KEY, &own); // no edge of the query's relation: all relations
+    assert_eq!(walks.nodes[6] + walks.nodes[7], 1);
+}
+
+/// The sampled integers themselves, so that neither a refactoring nor a platform changes the stream unnoticed. FNV-1a over nodes,
+/// types and directions; the values were computed by this test on the code whose statistics the other tests check.
+#[test]
+fn pinned_stream() {
+    let g = Topology::build(60, 5, triples(55, 5, 200)).unwrap();
+    let hidden: Vec<Triple> = g.triples().step_by(3).collect();
+    let mask = Mask::new(&g, &hidden);
+    let mut hashes = Vec::new();
+    for query in queries() {
+        for mask in [None, Some(&mask)] {
+            let walks = Walks::sample(&g, mask, &query, 16, KEY, &options(64));
+            let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+            let dirs = walks.dirs.iter().map(|&d| u32::from(d));
+            for word in walks.nodes.iter().chain(&walks.types).copied().chain(dirs) {
+                for byte in word.to_le_bytes() {
+                    hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+                }
+            }
+            hashes.push(hash);
+        }
+    }
+    let pinned = [
+        2294565849061914763,
+        18359678142708299784,
+        2294565849061914763, // the query's relation does not matter to the walks
+        18359678142708299784,
+        1041248081087713322,
+        18077036686643107451,
+    ];
+    assert_eq!(hashes, pinned);
+}

@@ -1,0 +1,292 @@
+//! Sampled frequencies against exact probabilities worked out by brute force from the specification's words.
+//!
+//! Seeds are fixed. Each chi-square test is at level 1e-4 (the Wilson-Hilferty approximation of the critical value), over at
+//! least 2e5 samples a graph; outcomes of probability zero must not occur at all.
+
+use flock_graph::{Mask, Topology, Triple};
+use flock_walk::{Key, Starts, WalkOptions, WalkQuery, Walks};
+use std::collections::{BTreeMap, BTreeSet};
+
+const RELATIONS: u32 = 3;
+
+fn t(head: u32, relation: u32, tail: u32) -> Triple {
+    Triple { head, relation, tail }
+}
+
+/// Parallel edges in one direction and in both, loops on connected nodes (2 with one, 4 with two), a node of degree one (5), an
+/// isolated node (6), an isolated node with two loops (7) and with one (8), a pair joined by nothing else (9, 10).
+fn graph() -> (u32, Vec<Triple>) {
+    let triples = vec![
+        t(0, 0, 1),
+        t(0, 1, 1),
+        t(1, 1, 0),
+        t(1, 2, 2),
+        t(2, 0, 3),
+        t(3, 0, 2),
+        t(0, 2, 3),
+        t(2, 1, 2),
+        t(4, 0, 0),
+        t(4, 1, 2),
+        t(4, 2, 4),
+        t(4, 0, 4),
+        t(3, 1, 4),
+        t(5, 0, 4),
+        t(7, 1, 7),
+        t(7, 2, 7),
+        t(8, 0, 8),
+        t(9, 2, 10),
+    ];
+    (11, triples)
+}
+
+/// Hidden: a whole pair (0-3), one of two parallel edges (2-3), two of three (0-1), one of two loops (4), an only loop (8), and
+/// the only edge of a node (5).
+fn hidden() -> Vec<Triple> {
+    vec![t(0, 2, 3), t(3, 0, 2), t(0, 0, 1), t(1, 1, 0), t(4, 0, 4), t(8, 0, 8), t(5, 0, 4)]
+}
+
+fn without(triples: &[Triple], hidden: &[Triple]) -> Vec<Triple> {
+    triples.iter().copied().filter(|x| !hidden.contains(x)).collect()
+}
+
+type Outcome = (u32, u32, u8); // next node, type, direction
+
+/// Section 2, word by word: all next positions and their probabilities.
+fn moves(triples: &[Triple], v: u32, left: Option<u32>, balanced: bool) -> BTreeMap<Outcome, f64> {
+    let edges: Vec<(u32, u32, u32)> =
+        triples.iter().flat_map(|x| [(x.head, x.relation, x.tail), (x.tail, x.relation + RELATIONS, x.head)]).collect();
+    let has_loop = edges.iter().any(|&(a, _, b)| a == v && b == v);
+    let mut next: BTreeSet<u32> = edges.iter().filter(|e| e.0 == v && e.2 != v).map(|e| e.2).collect();
+    if has_loop && (balanced || next.is_empty()) {
+        next.insert(v);
+    }
+    if next.is_empty() {
+        return BTreeMap::from([((v, 2 * RELATIONS, 3), 1.0)]);
+    }
+    if let (Some(left), true) = (left, next.len() > 1) {
+        next.remove(&left);
+    }
+    let mut outcomes = BTreeMap::new();
+    for &w in &next {
+        let mut labels = Vec::new();
+        for &(a, s, b) in &edges {
+            if w == v {
+                labels.extend((a == v && b == v).then_some((s, 1)));
+            } else {
+                labels.extend((a == v && b == w).then_some((s, 0)));
+                labels.extend((a == w && b == v).then_some((s, 1)));
+            }
+        }
+        for &(s, dir) in &labels {
+            *outcomes.entry((w, s, dir)).or_insert(0.0) += 1.0 / (next.len() * labels.len()) as f64;
+        }
+    }
+    outcomes
+}
+
+/// Panics unless the counts fit the probabilities at level 1e-4. Cells that expect less than 5 are pooled.
+fn fits<T: Ord + std::fmt::Debug>(what: &str, counts: &BTreeMap<T, u64>, probabilities: &BTreeMap<T, f64>) {
+    let total: u64 = counts.values().sum();
+    assert!((probabilities.values().sum::<f64>() - 1.0).abs() < 1e-9);
+    for outcome in counts.keys() {
+        assert!(probabilities.contains_key(outcome), "{what}: {outcome:?} is impossible");
+    }
+    let (mut chi, mut cells, mut rest) = (0.0, 0, (0.0, 0.0));
+    let mut add = |seen: f64, expected: f64| {
+        chi += (seen - expected).powi(2) / expected;
+        cells += 1;
+    };
+    for (outcome, p) in probabilities {
+        let seen = *counts.get(outcome).unwrap_or(&0) as f64;
+        let expected = p * total as f64;
+        if expected >= 5.0 {
+            add(seen, expected);
+        } else {
+            rest = (rest.0 + seen, rest.1 + expected);
+        }
+    }
+    if rest.1 > 0.0 {
+        add(rest.0, rest.1);
+    }
+    if cells > 1 {
+        let df = f64::from(cells - 1);
+        let critical = df * (1.0 - 2.0 / (9.0 * df) + 3.719 * (2.0 / (9.0 * df)).sqrt()).powi(3);
+        assert!(
+            chi < critical,
+            "{what}: chi-square {chi:.1} over {df} (critical {critical:.1})\n{counts:?}\n{probabilities:?}"
+        );
+    }
+}
+
+fn key(query: u64) -> Key {
+    Key { seed: 11, pass: 1, update: 2, query }
+}
+
+/// Every state a walk can be in, against its exact next-move table.
+fn check_moves(g: &Topology, mask: Option<&Mask>, rest: &[Triple], backtrack: bool) {
+    let length = 24;
+    let options = WalkOptions { length, backtrack, ..WalkOptions::default() };
+    let n = 8;
+    let mut counts: BTreeMap<(u32, Option<u32>, bool), BTreeMap<Outcome, u64>> = BTreeMap::new();
+    let mut samples = 0;
+    for query in 0..1100 {
+        let head = (query % u64::from(g.num_nodes())) as u32;
+        let walks = Walks::sample(g, mask, &WalkQuery::Entity { head, relation: 0 }, n, key(query), &options);
+        for walk in 0..3 * n as usize {
+            let balanced = walk >= 2 * n as usize;
+            let at = |k: usize| {
+                let i = walk * length + k;
+                (walks.nodes[i], walks.types[i], walks.dirs[i])
+            };
+            assert_eq!((at(0).1, at(0).2), (g.no_type(), 3));
+            // A balanced walk's first move is its start, checked elsewhere.
+            for k in 1 + usize::from(balanced)..length {
+                let left = (k > 1 && !backtrack).then(|| at(k - 2).0);
+                *counts.entry((at(k - 1).0, left, balanced)).or_default().entry(at(k)).or_default() += 1;
+                samples += 1;
+            }
+        }
+    }
+    assert!(samples > 200_000 && counts.len() > if backtrack { 20 } else { 40 });
+    for ((v, left, balanced), counts) in &counts {
+        let exact = moves(rest, *v, *left, *balanced);
+        fits(&format!("from {v} after {left:?}, balanced {balanced}"), counts, &exact);
+    }
+}
+
+#[test]
+fn moves_and_labels() {
+    let (nodes, triples) = graph();
+    let g = Topology::build(nodes, RELATIONS, triples.clone()).unwrap();
+    check_moves(&g, None, &triples, false);
+}
+
+#[test]
+fn moves_with_backtracking() {
+    let (nodes, triples) = graph();
+    let g = Topology::build(nodes, RELATIONS, triples.clone()).unwrap();
+    check_moves(&g, None, &triples, true);
+}
+
+/// The masked graph and the rebuilt one have the same exact tables by construction of `moves`; both samplers must fit them.
+#[test]
+fn masked_moves() {
+    let (nodes, triples) = graph();
+    let rest = without(&triples, &hidden());
+    let g = Topology::build(nodes, RELATIONS, triples).unwrap();
+    check_moves(&g, Some(&Mask::new(&g, &hidden())), &rest, false);
+    check_moves(&Topology::build(nodes, RELATIONS, rest.clone()).unwrap(), None, &rest, false);
+}
+
+/// A hub whose neighbours are mostly gone: index arithmetic over many hidden slots.
+#[test]
+fn masked_hub() {
+    let triples: Vec<Triple> = (1..40).map(|v| t(0, v % 3, v)).chain([t(3, 1, 8), t(8, 0, 17), t(0, 0, 17)]).collect();
+    let hidden: Vec<Triple> = (1..40).filter(|v| v % 4 != 1 && *v != 8).map(|v| t(0, v % 3, v)).collect();
+    let rest = without(&triples, &hidden);
+    let g = Topology::build(40, RELATIONS, triples).unwrap();
+    check_moves(&g, Some(&Mask::new(&g, &hidden)), &rest, false);
+}
+
+#[test]
+fn starts_at_nodes() {
+    let (nodes, triples) = graph();
+    let g = Topology::build(nodes, RELATIONS, triples).unwrap();
+    let options = WalkOptions { length: 2, ..WalkOptions::default() };
+    let n = 50;
+    let mut uniform: [BTreeMap<u32, u64>; 2] = Default::default();
+    for query in 0..4100 {
+        let entity = Walks::sample(&g, None, &WalkQuery::Entity { head: 5, relation: 1 }, n, key(query), &options);
+        let relation = Walks::sample(&g, None, &WalkQuery::Relation { head: 5, tail: 9 }, n, key(query), &options);
+        for walk in 0..n as usize {
+            let from = |walks: &Walks, group: usize| walks.nodes[2 * (group * n as usize + walk)];
+            assert_eq!((from(&entity, 0), from(&relation, 0), from(&relation, 1)), (5, 5, 9));
+            *uniform[0].entry(from(&entity, 1)).or_default() += 1;
+            *uniform[1].entry(from(&relation, 2)).or_default() += 1;
+        }
+    }
+    let exact = (0..nodes).map(|v| (v, 1.0 / f64::from(nodes))).collect();
+    fits("uniform start, entity", &uniform[0], &exact);
+    fits("uniform start, relation", &uniform[1], &exact);
+}
+
+/// All ways to keep `n` of the tickets, as how many tickets each type gets: count vector -> probability.
+fn ticket_table(m: usize, n: usize) -> BTreeMap<Vec<u32>, f64> {
+    let total = m * (n / m + 1);
+    let mut table = BTreeMap::new();
+    let subsets: Vec<u32> = (0..1u32 << total).filter(|s| s.count_ones() as usize == n).collect();
+    for &subset in &subsets {
+        let mut counts = vec![0; m];
+        for ticket in (0..total).filter(|&x| subset >> x & 1 == 1) {
+            counts[ticket / (n / m + 1)] += 1;
+        }
+        *table.entry(counts).or_insert(0.0) += 1.0 / subsets.len() as f64;
+    }
+    table
+}
+
+/// n below, at and above the number of types in use, with and without a mask that empties a relation.
+#[test]
+fn balanced_tickets() {
+    let triples = vec![t(0, 0, 1), t(1, 0, 2), t(2, 2, 3), t(3, 2, 3), t(3, 1, 0)];
+    let gone = [t(2, 2, 3), t(3, 2, 3)];
+    let g = Topology::build(4, RELATIONS, triples).unwrap();
+    let mask = Mask::new(&g, &gone);
+    for (mask, types) in [(None, vec![0, 1, 2, 3, 4, 5]), (Some(&mask), vec![0, 1, 3, 4])] {
+        let m = types.len();
+        for n in [1, 3, m - 1, m, m + 1, 2 * m + 1] {
+            let mut counts: BTreeMap<Vec<u32>, u64> = BTreeMap::new();
+            for query in 0..200_000 {
+                let asked = WalkQuery::Entity { head: 0, relation: 0 };
+                let starts = Starts::prepare(&g, mask, &asked, n as u32, key(query), &WalkOptions::default());
+                assert_eq!(starts.tickets().len(), n);
+                let per_type = types.iter().map(|ty| starts.tickets().iter().filter(|&x| x == ty).count() as u32);
+                *counts.entry(per_type.collect()).or_default() += 1;
+            }
+            fits(&format!("tickets, n = {n}, m = {m}"), &counts, &ticket_table(m, n));
+        }
+    }
+}
+
+/// Given its ticket, a balanced walk starts along a uniform edge of that type, self-loops included, with direction 0.
+fn check_edges(g: &Topology, mask: Option<&Mask>, rest: &[Triple], options: &WalkOptions, relation: Option<u32>) {
+    let n = 20;
+    let options = WalkOptions { length: 2, ..*options };
+    let mut counts: BTreeMap<u32, BTreeMap<(u32, u32), u64>> = BTreeMap::new();
+    for query in 0..10_500 {
+        let asked = WalkQuery::Entity { head: 0, relation: relation.unwrap_or(0) };
+        let walks = Walks::sample(g, mask, &asked, n, key(query), &options);
+        for i in (2 * n as usize..3 * n as usize).map(|walk| 2 * walk) {
+            assert_eq!(walks.dirs[i + 1], 0);
+            let edges = counts.entry(walks.types[i + 1]).or_default();
+            *edges.entry((walks.nodes[i], walks.nodes[i + 1])).or_default() += 1;
+        }
+    }
+    for (&ty, counts) in &counts {
+        let edges: Vec<(u32, u32)> = rest
+            .iter()
+            .filter(|x| x.relation == ty % RELATIONS)
+            .map(|x| if ty < RELATIONS { (x.head, x.tail) } else { (x.tail, x.head) })
+            .collect();
+        let exact = edges.iter().map(|&e| (e, 1.0 / edges.len() as f64)).collect();
+        fits(&format!("edges of type {ty}"), counts, &exact);
+    }
+    match relation {
+        None => assert_eq!(counts.len() as u32, 2 * RELATIONS),
+        Some(relation) => assert_eq!(counts.keys().copied().collect::<Vec<_>>(), [relation]),
+    }
+}
+
+#[test]
+fn balanced_edges() {
+    let (nodes, triples) = graph();
+    let rest = without(&triples, &hidden());
+    let g = Topology::build(nodes, RELATIONS, triples.clone()).unwrap();
+    let mask = Mask::new(&g, &hidden());
+    let options = WalkOptions::default();
+    check_edges(&g, None, &triples, &options, None);
+    check_edges(&g, Some(&mask), &rest, &options, None);
+    let own = WalkOptions { balanced_on_query_relation: true, ..options };
+    check_edges(&g, None, &triples, &own, Some(4));
+    check_edges(&g, Some(&mask), &rest, &own, Some(2));
+}
