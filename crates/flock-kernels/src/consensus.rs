@@ -14,7 +14,7 @@
 
 use crate::embed::{block_width, row_of};
 use crate::linear::{pack_panel, tile};
-use crate::simd::{Engine, Kernel, Mac, Vector};
+use crate::simd::{Engine, Kernel, Mac, Vector, prefetch, prefetch_row};
 use crate::{Aligned, D, DH, H, SOFTMAX_EPS};
 
 /// Parameters of one side, nodes or types.
@@ -65,6 +65,122 @@ pub fn plain(
             states[g * D + c] += sum[g * D + c] / (total[g * H + c / DH] + SOFTMAX_EPS);
         }
     }
+}
+
+/// Gradients of one side's parameters, shaped like [`Weights`].
+pub struct Gradients<'a> {
+    /// (D, D)
+    pub d_value: &'a mut [f32],
+    /// (D)
+    pub d_value_bias: &'a mut [f32],
+    /// (H, D)
+    pub d_logit: &'a mut [f32],
+    /// (H)
+    pub d_logit_bias: &'a mut [f32],
+}
+
+/// The weight of each row in its group's average, per head.
+fn plain_softmax(
+    logit: &[f32], // (P, H)
+    group: &[u32], // (P)
+    groups: usize,
+) -> Vec<f32> {
+    let at = |i: usize| group[i / H] as usize * H + i % H;
+    let (mut max, mut total) = (vec![f32::NEG_INFINITY; groups * H], vec![0.0; groups * H]);
+    for i in 0..logit.len() {
+        max[at(i)] = max[at(i)].max(logit[i]);
+    }
+    let e: Vec<f32> = (0..logit.len()).map(|i| (logit[i] - max[at(i)]).exp()).collect();
+    for i in 0..logit.len() {
+        total[at(i)] += e[i];
+    }
+    (0..logit.len()).map(|i| e[i] / (total[at(i)] + SOFTMAX_EPS)).collect()
+}
+
+/// Backward of [`plain`]; values and weights are computed anew. The states' own gradient passes unchanged: they are
+/// added to. With `a` the weights, `∂a_p/∂logit_q = a_p (δ_pq − a_q)` within a group, ε or not; that the subtracted
+/// maximum moves too changes `a` by less than ε and is left out.
+pub fn plain_backward(
+    x: &[f32],     // (P, D)
+    group: &[u32], // (P)
+    w: Weights<'_>,
+    d_states: &[f32], // (G, D)
+    d_x: &mut [f32],  // (P, D)
+    d_w: &mut Gradients<'_>,
+) {
+    let rows = group.len();
+    let groups = d_states.len() / D;
+    let (mut value, mut logit) = (vec![0.0; rows * D], vec![0.0; rows * H]);
+    crate::linear::plain(x, w.value, w.value_bias, &mut value, D);
+    crate::linear::plain(x, w.logit, w.logit_bias, &mut logit, D);
+    let a = plain_softmax(&logit, group, groups);
+
+    let (mut d_value, mut d_a) = (vec![0.0; rows * D], vec![0.0; rows * H]);
+    let mut mean_d_a = vec![0.0; groups * H]; // Σ a · d_a over the group
+    for p in 0..rows {
+        let g = group[p] as usize;
+        for k in 0..H {
+            for c in k * DH..(k + 1) * DH {
+                d_value[p * D + c] = a[p * H + k] * d_states[g * D + c];
+                d_a[p * H + k] += value[p * D + c] * d_states[g * D + c];
+            }
+            mean_d_a[g * H + k] += a[p * H + k] * d_a[p * H + k];
+        }
+    }
+    let mut d_logit = vec![0.0; rows * H];
+    for p in 0..rows {
+        let g = group[p] as usize;
+        for k in 0..H {
+            d_logit[p * H + k] = a[p * H + k] * (d_a[p * H + k] - mean_d_a[g * H + k]);
+        }
+    }
+    crate::linear::plain_backward(x, w.value, &d_value, d_x, d_w.d_value, d_w.d_value_bias, D);
+    crate::linear::plain_backward(x, w.logit, &d_logit, d_x, d_w.d_logit, d_w.d_logit_bias, D);
+}
+
+/// The ablation of section 11: [`plain`] with equal weights. The logits' parameters have no part in it.
+pub fn plain_mean(
+    x: &[f32],          // (P, D)
+    group: &[u32],      // (P)
+    states: &mut [f32], // (G, D)
+    w: Weights<'_>,
+) {
+    let mut value = vec![0.0; group.len() * D];
+    crate::linear::plain(x, w.value, w.value_bias, &mut value, D);
+    let share = equal_shares(group, states.len() / D);
+    for (p, &g) in group.iter().enumerate() {
+        for c in 0..D {
+            states[g as usize * D + c] += share[g as usize] * value[p * D + c];
+        }
+    }
+}
+
+/// Backward of [`plain_mean`]; the gradients of the logits' parameters stay as they are.
+pub fn plain_mean_backward(
+    x: &[f32],     // (P, D)
+    group: &[u32], // (P)
+    w: Weights<'_>,
+    d_states: &[f32], // (G, D)
+    d_x: &mut [f32],  // (P, D)
+    d_w: &mut Gradients<'_>,
+) {
+    let mut d_value = vec![0.0; group.len() * D];
+    let share = equal_shares(group, d_states.len() / D);
+    for (p, &g) in group.iter().enumerate() {
+        for c in 0..D {
+            d_value[p * D + c] = share[g as usize] * d_states[g as usize * D + c];
+        }
+    }
+    crate::linear::plain_backward(x, w.value, &d_value, d_x, d_w.d_value, d_w.d_value_bias, D);
+}
+
+/// One over each group's number of rows; infinite, and never read, for a group without.
+fn equal_shares(group: &[u32], groups: usize) -> Vec<f32> {
+    let mut count = vec![0.0; groups];
+    for &g in group {
+        count[g as usize] += 1.0;
+    }
+    count.into_iter().map(|n: f32| 1.0 / n).collect()
 }
 
 /// Rows sorted by group.
@@ -185,6 +301,8 @@ struct Batch {
 
 /// Positions pooled at a time within a group: their rows stay in L1 for the passes over them.
 const CHUNK_ROWS: usize = 64;
+/// Groups between the one that is pooled and the one whose rows are asked for.
+const AHEAD: usize = 4;
 /// Groups projected at a time.
 const BATCH: usize = 12;
 
@@ -320,6 +438,11 @@ impl Kernel for Pool<'_> {
         several.into.clear();
         let (first, count) = (range.start, range.len());
         for i in 0..count {
+            // Rows of a group lie anywhere in `x`: ask for those of a group a little ahead.
+            for &p in groups.rows((first + i + AHEAD).min(groups.ids.len() - 1)).iter().take(CHUNK_ROWS) {
+                prefetch(logits.as_ptr().wrapping_add(p as usize * LOGITS));
+                prefetch_row(x.as_ptr().wrapping_add(p as usize * D));
+            }
             let rows = groups.rows(first + i);
             // SAFETY: `groups` lists the numbers below its row count, which is `x`'s (checked at the door); a batch
             // has room for BATCH groups and is emptied when it is full.
@@ -384,7 +507,10 @@ unsafe fn pool_group<M: Mac, const C: usize>(
         }
         let mut total = [0.0f32; H];
         let log2e = M::V::splat(std::f32::consts::LOG2_E);
-        for chunk in rows.chunks(CHUNK_ROWS) {
+        for (start, chunk) in (0..).step_by(CHUNK_ROWS).zip(rows.chunks(CHUNK_ROWS)) {
+            for &p in rows.iter().skip(start + CHUNK_ROWS).take(CHUNK_ROWS) {
+                prefetch_row(x.as_ptr().wrapping_add(p as usize * D));
+            }
             for (e, &p) in e.chunks_exact_mut(H).zip(chunk) {
                 for ((e, a), m) in e.iter_mut().zip(logit(p)).zip(max) {
                     *e = a - m;

@@ -5,7 +5,7 @@
 //! up once per model: 16 combinations. `N` and `T` are the projected states `from_node(v)`, `from_type(r)`, one row per
 //! node and type of the query.
 
-use crate::simd::{Engine, Kernel, Mac, Vector};
+use crate::simd::{Engine, Kernel, Mac, Vector, prefetch_row};
 use crate::{Aligned, BLOCK, D};
 
 /// What one position is, in row numbers; all slices (W, L), walk-major.
@@ -53,6 +53,45 @@ pub struct Embed {
     node_name: Aligned<f32>, // (L, D)
     type_name: Aligned<f32>, // (L + 1, D)
     mark: Aligned<f32>,      // (16, D)
+}
+
+/// Gradients of the tables that [`Embed::plain`] reads.
+pub struct Gradients<'a> {
+    /// (L, D)
+    pub d_node_name: &'a mut [f32],
+    /// (L + 1, D)
+    pub d_type_name: &'a mut [f32],
+    /// (16, D)
+    pub d_mark: &'a mut [f32],
+    /// Of the projected node states, (N, D).
+    pub d_nodes: &'a mut [f32],
+    /// Of the projected type states, (T, D).
+    pub d_types: &'a mut [f32],
+}
+
+/// Backward of [`Embed::plain`]: every table's row gets the gradients of the positions that read it, in their order.
+pub fn plain_backward(
+    positions: Positions<'_>, // (walks, L)
+    walks: usize,
+    d_x: &[f32], // (L, walks, D)
+    d: &mut Gradients<'_>,
+) {
+    let length = positions.node.len() / walks;
+    for p in 0..walks * length {
+        let row = p % length * walks + p / length;
+        let rows = [
+            (&mut *d.d_node_name, positions.node_name[p] as usize),
+            (&mut *d.d_type_name, positions.type_name[p] as usize),
+            (&mut *d.d_mark, positions.mark[p] as usize),
+            (&mut *d.d_nodes, positions.node[p] as usize),
+            (&mut *d.d_types, positions.ty[p] as usize),
+        ];
+        for (table, at) in rows {
+            for c in 0..D {
+                table[at * D + c] += d_x[row * D + c];
+            }
+        }
+    }
 }
 
 impl Embed {
@@ -125,6 +164,10 @@ impl Kernel for Forward<'_> {
         let Forward { tables, positions, nodes, types, walks, length, x } = self;
         for p in 0..walks * length {
             let row = p % length * walks + p / length;
+            // The projected states of a large query leave the near caches: ask for a row a few positions ahead.
+            if let Some(&node) = positions.node.get(p + 8) {
+                prefetch_row(nodes.as_ptr().wrapping_add(node as usize * D));
+            }
             // SAFETY: `check` has compared every row number with its table and `x` with the positions.
             unsafe {
                 let at = |table: &[f32], r: usize| table.as_ptr().add(r * D);

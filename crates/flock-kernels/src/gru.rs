@@ -10,12 +10,12 @@
 //!
 //! # The fast version
 //! * A block of at most 12 walks goes through together, rows time-major: step `t` of all walks is contiguous.
-//! * Weights are packed in panels of one vector of hidden units, all three gates side by side; a tile of 3 rows (AVX2)
-//!   or 6 rows (AVX-512) keeps r, z and n of a panel in registers while it runs over `y` and then over `h`.
+//! * Weights are packed in panels of hidden units, gate by gate; each gate of a panel is an ordinary 6-row tile over `y`
+//!   and then over `h` (n keeps the two apart), its sums parked in L1 until the panel's four are there.
 //! * −log₂e (r, z) and −2·log₂e (n) are folded into the weights, so that a gate needs `2^x` and no multiplication.
 //! * With `a = e^(−z̃)` and `b = e^(−2ñ)`: `h' = (a(1 − b) + h(1 + b)) / ((1 + a)(1 + b))`, one division for z and n.
 
-use crate::linear::{pack_panel, tile, CHUNK};
+use crate::linear::{CHUNK, pack_panel, panel_columns, tile};
 use crate::rmsnorm::{self, scale_of};
 use crate::simd::{Engine, Kernel, Mac, Vector};
 use crate::{Aligned, BLOCK, D};
@@ -102,12 +102,112 @@ pub fn plain(
     }
 }
 
+/// Gradients of one direction's parameters, shaped like [`Direction`].
+pub struct DirectionGradients<'a> {
+    /// (3D, D)
+    pub d_w_ih: &'a mut [f32],
+    /// (3D, D)
+    pub d_w_hh: &'a mut [f32],
+    /// (3D)
+    pub d_b_ih: &'a mut [f32],
+    /// (3D)
+    pub d_b_hh: &'a mut [f32],
+}
+
+/// Gradients of the layer's parameters, shaped like [`Weights`].
+pub struct Gradients<'a> {
+    /// (D)
+    pub d_norm: &'a mut [f32],
+    /// From the start of the walk, and from its end.
+    pub d_directions: [DirectionGradients<'a>; 2],
+    /// (D, 2D)
+    pub d_out: &'a mut [f32],
+}
+
+/// Backward of [`cell`]; the gates are computed anew.
+pub fn cell_backward(
+    y: &[f32], // (D)
+    h: &[f32], // (D), before the cell
+    w: Direction<'_>,
+    d_new: &[f32],   // (D), of h'
+    d_y: &mut [f32], // (D)
+    d_h: &mut [f32], // (D)
+    d_w: &mut DirectionGradients<'_>,
+) {
+    let (mut i, mut g) = ([0.0; 3 * D], [0.0; 3 * D]); // W_i y + b_i and W_h h + b_h, gates r, z, n
+    crate::linear::plain(y, w.w_ih, w.b_ih, &mut i, D);
+    crate::linear::plain(h, w.w_hh, w.b_hh, &mut g, D);
+    let (mut d_i, mut d_g) = ([0.0; 3 * D], [0.0; 3 * D]);
+    for j in 0..D {
+        let (jr, jz, jn) = (j, D + j, 2 * D + j);
+        let (r, z) = (sigmoid(i[jr] + g[jr]), sigmoid(i[jz] + g[jz]));
+        let n = (i[jn] + r * g[jn]).tanh();
+        // Before the activations: σ' = σ (1 − σ), tanh' = 1 − tanh².
+        let d_n = d_new[j] * (1.0 - z) * (1.0 - n * n);
+        let d_z = d_new[j] * (h[j] - n) * z * (1.0 - z);
+        let d_r = d_n * g[jn] * r * (1.0 - r);
+        (d_i[jr], d_i[jz], d_i[jn]) = (d_r, d_z, d_n);
+        (d_g[jr], d_g[jz], d_g[jn]) = (d_r, d_z, d_n * r);
+        d_h[j] += d_new[j] * z;
+    }
+    crate::linear::plain_backward(y, w.w_ih, &d_i, d_y, d_w.d_w_ih, d_w.d_b_ih, D);
+    crate::linear::plain_backward(h, w.w_hh, &d_g, d_h, d_w.d_w_hh, d_w.d_b_hh, D);
+}
+
+/// Backward of [`plain_states`], through time: each direction from its last step to its first.
+pub fn plain_states_backward(
+    y: &[f32],      // (W, L, D), normed
+    states: &[f32], // (W, L, 2D), what the forward gave
+    length: usize,
+    directions: [Direction<'_>; 2],
+    d_states: &[f32], // (W, L, 2D)
+    d_y: &mut [f32],  // (W, L, D)
+    d_directions: &mut [DirectionGradients<'_>; 2],
+) {
+    for walk in 0..y.len() / (length * D) {
+        for (side, d_w) in d_directions.iter_mut().enumerate() {
+            let position = |step: usize| walk * length + if side == 0 { step } else { length - 1 - step };
+            let state_at = |p: usize| p * 2 * D + side * D..p * 2 * D + (side + 1) * D;
+            let mut d_h = [0.0; D];
+            for step in (0..length).rev() {
+                let p = position(step);
+                let h = if step == 0 { &[0.0; D][..] } else { &states[state_at(position(step - 1))] };
+                // A state is read twice: by the output layer and by the next step.
+                let mut d_new = d_h;
+                d_new.iter_mut().zip(&d_states[state_at(p)]).for_each(|(d, s)| *d += s);
+                d_h = [0.0; D];
+                let (y, d_y) = (&y[p * D..][..D], &mut d_y[p * D..][..D]);
+                cell_backward(y, h, directions[side], &d_new, d_y, &mut d_h, d_w);
+            }
+        }
+    }
+}
+
+/// Backward of [`plain`]. Its cache is the layer's input; the rest is computed anew. `d_x` comes in as the gradient of
+/// the output and leaves as that of the input, which it already is for the residual branch.
+pub fn plain_backward(
+    x: &[f32], // (W, L, D), before the layer
+    length: usize,
+    w: Weights<'_>,
+    d_x: &mut [f32], // (W, L, D)
+    d_w: &mut Gradients<'_>,
+) {
+    let mut y = vec![0.0; x.len()];
+    rmsnorm::plain(x, w.norm, &mut y);
+    let mut states = vec![0.0; 2 * x.len()];
+    plain_states(&y, &mut states, length, w.directions);
+    let (mut d_states, mut d_y) = (vec![0.0; states.len()], vec![0.0; y.len()]);
+    crate::linear::plain_backward(&states, w.out, d_x, &mut d_states, d_w.d_out, &mut [], 2 * D);
+    plain_states_backward(&y, &states, length, w.directions, &d_states, &mut d_y, &mut d_w.d_directions);
+    rmsnorm::plain_backward(x, w.norm, &d_y, d_x, d_w.d_norm);
+}
+
 /// The layer packed for an engine.
 pub struct Gru {
     engine: Engine,
     norm: Aligned<f32>,       // (D)
-    gates: [Aligned<u32>; 2], // (D / lanes, [y, h], D / per, [r, z, n], lanes)
-    biases: [Aligned<f32>; 2], // (D / lanes, [r, z, n of y, n of h], lanes)
+    gates: [Aligned<u32>; 2], // (D / panel, [r, z, n], [y, h], D / per, panel)
+    biases: [Aligned<f32>; 2], // ([r, z, n of y, n of h], D)
     out: Aligned<u32>,        // (D / panel, [→, ←], D / per, panel)
 }
 
@@ -118,6 +218,7 @@ pub struct Scratch {
     scales: Vec<f32>,          // (L, walks)
     y: Aligned<u32>,           // (BLOCK, D / per)
     h: Aligned<f32>,           // (BLOCK, D)
+    sums: Aligned<f32>,        // ([r, z, n of y, n of h], BLOCK, panel)
     zero: Aligned<u32>,        // (BLOCK, D / per)
 }
 
@@ -126,31 +227,23 @@ impl Gru {
     pub fn new(engine: Engine, w: Weights<'_>) -> Gru {
         const LOG2E: f32 = std::f32::consts::LOG2_E;
         const FOLD: [f32; 3] = [-LOG2E, -LOG2E, -2.0 * LOG2E];
-        let lanes = engine.lanes();
+        let panel = panel_columns(engine);
         let pack = |d: Direction<'_>| {
             let mut units = Vec::with_capacity(6 * D * D);
-            let mut biases = Vec::with_capacity(4 * D);
-            for j0 in (0..D).step_by(lanes) {
-                for m in [d.w_ih, d.w_hh] {
-                    pack_panel(engine, &mut units, D, 3 * lanes, |column, k| {
-                        let (gate, j) = (column / lanes, j0 + column % lanes);
-                        m[(gate * D + j) * D + k] * FOLD[gate]
-                    });
-                }
-                let sums: [&dyn Fn(usize) -> f32; 4] = [
-                    &|j| FOLD[0] * (d.b_ih[j] + d.b_hh[j]),
-                    &|j| FOLD[1] * (d.b_ih[D + j] + d.b_hh[D + j]),
-                    &|j| FOLD[2] * d.b_ih[2 * D + j],
-                    &|j| FOLD[2] * d.b_hh[2 * D + j],
-                ];
-                for sum in sums {
-                    biases.extend((j0..j0 + lanes).map(sum));
+            for j0 in (0..D).step_by(panel) {
+                for gate in 0..3 {
+                    for m in [d.w_ih, d.w_hh] {
+                        let at = |j: usize, k: usize| m[(gate * D + j0 + j) * D + k] * FOLD[gate];
+                        pack_panel(engine, &mut units, D, panel, at);
+                    }
                 }
             }
+            let sum = |gate: usize| (0..D).map(move |j| FOLD[gate] * (d.b_ih[gate * D + j] + d.b_hh[gate * D + j]));
+            let own = |b: &'_ [f32]| b[2 * D..].iter().map(|v| FOLD[2] * v).collect::<Vec<f32>>();
+            let biases: Vec<f32> = sum(0).chain(sum(1)).chain(own(d.b_ih)).chain(own(d.b_hh)).collect();
             (Aligned::from_slice(&units), Aligned::from_slice(&biases))
         };
         let [(gates0, biases0), (gates1, biases1)] = w.directions.map(pack);
-        let panel = if lanes == 16 { 64 } else { 16 };
         let mut out = Vec::with_capacity(2 * D * D);
         for n0 in (0..D).step_by(panel) {
             for side in 0..2 {
@@ -200,6 +293,7 @@ impl Kernel for Forward<'_> {
         scratch.y.resize(BLOCK * units);
         scratch.zero.resize(BLOCK * units);
         scratch.h.resize(BLOCK * D);
+        scratch.sums.resize(4 * GATE);
         scratch.scales.clear();
         // SAFETY: `x` has `rows` rows; the state buffers have BLOCK rows more, so that a last tile may read and
         // compute past the block's walks. What it computes there is not stored.
@@ -209,9 +303,9 @@ impl Kernel for Forward<'_> {
             }
             for side in 0..2 {
                 if M::V::LANES == 16 {
-                    direction::<M, 6>(layer, side, x, walks, scratch);
+                    direction::<M, 4>(layer, side, x, walks, scratch);
                 } else {
-                    direction::<M, 3>(layer, side, x, walks, scratch);
+                    direction::<M, 2>(layer, side, x, walks, scratch);
                 }
             }
             if M::V::LANES == 16 {
@@ -225,7 +319,7 @@ impl Kernel for Forward<'_> {
 
 /// One direction over all steps: fills `scratch.states[side]`.
 #[inline(always)]
-unsafe fn direction<M: Mac, const R: usize>(layer: &Gru, side: usize, x: &[f32], walks: usize, scratch: &mut Scratch) {
+unsafe fn direction<M: Mac, const C: usize>(layer: &Gru, side: usize, x: &[f32], walks: usize, scratch: &mut Scratch) {
     let (units, lanes) = (D / M::K_PER, M::V::LANES);
     let length = x.len() / (walks * D);
     let gates = layer.gates[side].as_ptr();
@@ -233,6 +327,7 @@ unsafe fn direction<M: Mac, const R: usize>(layer: &Gru, side: usize, x: &[f32],
     let states = scratch.states[side].as_mut_ptr();
     let h = scratch.h.as_mut_ptr();
     let y = scratch.y.as_mut_ptr();
+    let sums = scratch.sums.as_mut_ptr();
     scratch.h.fill(0.0);
     unsafe {
         let mut before = scratch.zero.as_ptr();
@@ -248,20 +343,24 @@ unsafe fn direction<M: Mac, const R: usize>(layer: &Gru, side: usize, x: &[f32],
                 }
             }
             let now = states.add(t * walks * units);
-            for j in (0..D).step_by(lanes) {
+            for j in (0..D).step_by(C * lanes) {
                 let panel = gates.add(j * 6 * units);
-                let bias = biases.add(j * 4);
-                for b in (0..walks).step_by(R) {
-                    gates_tile::<M, R>(
-                        panel,
-                        bias,
-                        y.add(b * units),
-                        before.add(b * units),
-                        h.add(b * D + j),
-                        now.add(b * units),
-                        j,
-                        R.min(walks - b),
-                    );
+                let next = C * lanes * units;
+                gate::<M, C>(panel, Some(panel.add(next)), biases.add(j), y, before, walks, sums);
+                let panel = panel.add(2 * next);
+                gate::<M, C>(panel, Some(panel.add(next)), biases.add(D + j), y, before, walks, sums.add(GATE));
+                let panel = panel.add(2 * next);
+                gate::<M, C>(panel, None, biases.add(2 * D + j), y, before, walks, sums.add(2 * GATE));
+                gate::<M, C>(panel.add(next), None, biases.add(3 * D + j), before, y, walks, sums.add(3 * GATE));
+                for b in 0..walks {
+                    for c in 0..C {
+                        let at = sums.add(b * C * lanes + c * lanes);
+                        let sum = |gate: usize| M::V::load(at.add(gate * GATE));
+                        let column = j + c * lanes;
+                        let new = blend([sum(0), sum(1), sum(2), sum(3)], M::V::load(h.add(b * D + column)));
+                        new.store(h.add(b * D + column));
+                        M::stage(new, now.add(b * units), column);
+                    }
                 }
             }
             before = now;
@@ -269,45 +368,54 @@ unsafe fn direction<M: Mac, const R: usize>(layer: &Gru, side: usize, x: &[f32],
     }
 }
 
-/// One step of `R` walks and one vector of hidden units.
+/// Room for one gate's sums: BLOCK rows of the widest panel.
+const GATE: usize = BLOCK * D;
+
+/// One gate of one panel for all walks: `sums[b] = bias + W a[b] (+ W₂ a₂[b])`.
 #[inline(always)]
-unsafe fn gates_tile<M: Mac, const R: usize>(
-    panel: *const u32,  // ([y, h], D / per, 3, lanes)
-    bias: *const f32,   // (4, lanes)
-    y: *const u32,      // (R, D / per)
-    before: *const u32, // (R, D / per)
-    h: *mut f32,        // (R, D), this vector's columns
-    now: *mut u32,      // (R, D / per)
-    column: usize,
-    rows: usize, // of R, how many are walks
+unsafe fn gate<M: Mac, const C: usize>(
+    w: *const u32,
+    w2: Option<*const u32>,
+    bias: *const f32,
+    a: *const u32,  // (walks, D / per)
+    a2: *const u32, // (walks, D / per)
+    walks: usize,
+    sums: *mut f32, // (walks, C vectors)
 ) {
+    const R: usize = 6;
     let (units, lanes) = (D / M::K_PER, M::V::LANES);
     unsafe {
-        let b = |i: usize| M::V::load(bias.add(i * lanes));
-        let mut acc = [[b(0), b(1), b(2)]; R];
-        tile::<M, R, 3>(&mut acc, units, y, units, panel);
-        let mut n_of_y = [M::V::zero(); R];
-        for i in 0..R {
-            n_of_y[i] = acc[i][2];
-            acc[i][2] = b(3);
+        let mut start = [M::V::zero(); C];
+        for c in 0..C {
+            start[c] = M::V::load(bias.add(c * lanes));
         }
-        tile::<M, R, 3>(&mut acc, units, before, units, panel.add(3 * lanes * units));
-        let one = M::V::splat(1.0);
-        for i in 0..R {
-            if i >= rows {
-                break;
+        for b in (0..walks).step_by(R) {
+            let mut acc = [start; R];
+            tile::<M, R, C>(&mut acc, units, a.add(b * units), units, w);
+            if let Some(w2) = w2 {
+                tile::<M, R, C>(&mut acc, units, a2.add(b * units), units, w2);
             }
-            // Beyond ±40 a gate is closed or open to the last bit; the bound keeps (1 + a)(1 + b) finite.
-            let r = acc[i][0].clamp(-40.0, 40.0).exp2().add(one).recip();
-            let a = acc[i][1].clamp(-40.0, 40.0).exp2();
-            let b = r.mul_add(acc[i][2], n_of_y[i]).clamp(-40.0, 40.0).exp2();
-            let b1 = b.add(one);
-            let old = M::V::load(h.add(i * D));
-            let top = a.mul_add(one.sub(b), old.mul(b1));
-            let new = top.mul(a.add(one).mul(b1).recip());
-            new.store(h.add(i * D));
-            M::stage(new, now.add(i * units), column);
+            for r in 0..R {
+                for c in 0..C {
+                    acc[r][c].store(sums.add((b + r) * C * lanes + c * lanes));
+                }
+            }
         }
+    }
+}
+
+/// The new state from the folded sums of r, z, n of `y`, n of `h`, and the old state.
+#[inline(always)]
+unsafe fn blend<V: Vector>([r, z, n_of_y, n_of_h]: [V; 4], old: V) -> V {
+    unsafe {
+        let one = V::splat(1.0);
+        // Beyond ±40 a gate is closed or open to the last bit; the bound keeps (1 + a)(1 + b) finite.
+        let r = r.clamp(-40.0, 40.0).exp2().add(one).recip();
+        let a = z.clamp(-40.0, 40.0).exp2();
+        let b = r.mul_add(n_of_h, n_of_y).clamp(-40.0, 40.0).exp2();
+        let b1 = b.add(one);
+        let top = a.mul_add(one.sub(b), old.mul(b1));
+        top.mul(a.add(one).mul(b1).recip())
     }
 }
 

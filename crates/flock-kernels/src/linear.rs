@@ -25,6 +25,30 @@ pub fn plain(
     }
 }
 
+/// Backward of [`plain`].
+pub fn plain_backward(
+    x: &[f32],         // (P, K)
+    w: &[f32],         // (N, K)
+    d_y: &[f32],       // (P, N)
+    d_x: &mut [f32],   // (P, K)
+    d_w: &mut [f32],   // (N, K)
+    d_b: &mut [f32],   // (N), or empty for none
+    k: usize,
+) {
+    let n = w.len() / k;
+    for ((x, d_y), d_x) in x.chunks_exact(k).zip(d_y.chunks_exact(n)).zip(d_x.chunks_exact_mut(k)) {
+        for j in 0..n {
+            for c in 0..k {
+                d_x[c] += d_y[j] * w[j * k + c];
+                d_w[j * k + c] += d_y[j] * x[c];
+            }
+        }
+        for (d_b, d_y) in d_b.iter_mut().zip(d_y) {
+            *d_b += d_y;
+        }
+    }
+}
+
 /// `acc += A W` on `R × C` accumulators, over `steps` units of the inner dimension.
 ///
 /// # Safety
@@ -83,7 +107,7 @@ pub enum Activation {
     Relu,
 }
 
-/// A linear layer packed for an engine. `K` even and at most 192, `N` a multiple of 64.
+/// A linear layer packed for an engine. `K` is 64 or 128, `N` a multiple of 64.
 pub struct Linear {
     engine: Engine,
     k: usize,
@@ -96,7 +120,7 @@ impl Linear {
     /// Packs `w` (N, K) and `b` (N).
     pub fn new(engine: Engine, w: &[f32], b: &[f32], k: usize) -> Linear {
         let n = b.len();
-        assert!(w.len() == n * k && n % 64 == 0 && k % 2 == 0 && k <= crate::F);
+        assert!(w.len() == n * k && n % 64 == 0 && (k == 64 || k == 128));
         let panel = panel_columns(engine);
         let mut units = Vec::with_capacity(n * k);
         for n0 in (0..n).step_by(panel) {
@@ -121,7 +145,7 @@ impl Linear {
 }
 
 /// Columns of a packed panel.
-fn panel_columns(engine: Engine) -> usize {
+pub(crate) fn panel_columns(engine: Engine) -> usize {
     if engine.lanes() == 16 { 64 } else { 16 }
 }
 
@@ -140,26 +164,38 @@ impl Kernel for Forward<'_> {
     unsafe fn run<M: Mac>(self) {
         // SAFETY: `Linear::forward` has checked that every listed row is inside `x` and that `y` has one for each.
         unsafe {
-            if M::V::LANES == 16 { forward::<M, 4>(self) } else { forward::<M, 2>(self) }
+            match (M::V::LANES, self.layer.k) {
+                (16, 64) => forward::<M, 4, 64>(self),
+                (16, _) => forward::<M, 4, 128>(self),
+                (_, 64) => forward::<M, 2, 64>(self),
+                (_, _) => forward::<M, 2, 128>(self),
+            }
         }
     }
 }
 
+/// `K` is a constant so that a tile's rows are a known distance apart.
 #[inline(always)]
-unsafe fn forward<M: Mac, const C: usize>(job: Forward<'_>) {
+unsafe fn forward<M: Mac, const C: usize, const K: usize>(job: Forward<'_>) {
     const R: usize = 6;
     let Forward { layer, x, rows, y, count, activation } = job;
-    let (k, n, lanes) = (layer.k, layer.n, M::V::LANES);
-    let steps = k / M::K_PER;
-    let mut staged = Aligned::<u32>::zeros(CHUNK * steps);
+    let (n, lanes) = (layer.n, M::V::LANES);
+    let steps = K / M::K_PER;
+    let mut staged = [[0u32; K]; CHUNK];
+    let staged = staged.as_flattened_mut();
     let row = |i: usize| rows.map_or(i, |r| r[i] as usize);
     unsafe {
         for i0 in (0..count).step_by(CHUNK) {
             let chunk = CHUNK.min(count - i0);
-            for i in 0..chunk {
-                let from = x.as_ptr().add(row(i0 + i) * k);
-                for c in (0..k).step_by(lanes) {
-                    M::stage(M::V::load(from.add(c)), staged.as_mut_ptr().add(i * steps), c);
+            let mut a = staged.as_ptr();
+            if M::DIRECT && rows.is_none() && chunk == CHUNK {
+                a = x.as_ptr().add(i0 * K).cast();
+            } else {
+                for i in 0..chunk {
+                    let from = x.as_ptr().add(row(i0 + i) * K);
+                    for c in (0..K).step_by(lanes) {
+                        M::stage(M::V::load(from.add(c)), staged.as_mut_ptr().add(i * steps), c);
+                    }
                 }
             }
             for n0 in (0..n).step_by(C * lanes) {
@@ -170,7 +206,7 @@ unsafe fn forward<M: Mac, const C: usize>(job: Forward<'_>) {
                 }
                 for i in (0..chunk).step_by(R) {
                     let mut acc = [start; R];
-                    tile::<M, R, C>(&mut acc, steps, staged.as_ptr().add(i * steps), steps, panel);
+                    tile::<M, R, C>(&mut acc, steps, a.add(i * steps), steps, panel);
                     for r in 0..R.min(chunk - i) {
                         let to = y.as_mut_ptr().add((i0 + i + r) * n + n0);
                         for c in 0..C {
@@ -193,7 +229,7 @@ mod tests {
     #[test]
     fn fast_equals_plain_on_odd_row_counts() {
         for engine in Engine::all() {
-            for (k, n) in [(64, 64), (64, 128), (128, 128), (192, 64)] {
+            for (k, n) in [(64, 64), (64, 128), (128, 128), (128, 64)] {
                 let (w, b) = (noise(1, n * k, 0.125), noise(2, n, 1.0));
                 let layer = Linear::new(engine, &w, &b, k);
                 for p in [1, 5, 6, 7, 23, 24, 25, 61] {

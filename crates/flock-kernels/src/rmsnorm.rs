@@ -18,6 +18,25 @@ pub fn plain(
     }
 }
 
+/// Backward of [`plain`]. With `s = 1 / √(mean(x²) + ε)`: `∂s/∂x = −s³ x / D`.
+pub fn plain_backward(
+    x: &[f32],       // (P, D)
+    g: &[f32],       // (D)
+    d_y: &[f32],     // (P, D)
+    d_x: &mut [f32], // (P, D)
+    d_g: &mut [f32], // (D)
+) {
+    for ((x, d_y), d_x) in x.chunks_exact(D).zip(d_y.chunks_exact(D)).zip(d_x.chunks_exact_mut(D)) {
+        let mean = x.iter().map(|v| v * v).sum::<f32>() / D as f32;
+        let scale = 1.0 / (mean + RMS_EPS).sqrt();
+        let d_scale: f32 = (0..D).map(|c| d_y[c] * g[c] * x[c]).sum();
+        for c in 0..D {
+            d_g[c] += d_y[c] * x[c] * scale;
+            d_x[c] += scale * (d_y[c] * g[c] - d_scale * scale * scale * x[c] / D as f32);
+        }
+    }
+}
+
 /// `1 / √(mean(x²) + ε)` of the row at `x`: the fast layers scale a row while they stage it.
 ///
 /// # Safety

@@ -68,6 +68,26 @@ pub trait Vector: Copy {
     }
 }
 
+/// Asks for the cache line at `p` to be brought near. A hint: any address will do.
+#[inline(always)]
+pub(crate) fn prefetch(p: *const f32) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch reads nothing and cannot fault, whatever the address.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(p.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = p;
+}
+
+/// Asks for a whole row of width `D`.
+#[inline(always)]
+pub(crate) fn prefetch_row(p: *const f32) {
+    for line in 0..crate::D / 16 {
+        prefetch(p.wrapping_add(16 * line));
+    }
+}
+
 /// The nearest bf16 of `x`, ties to even, as an `f32`.
 #[inline(always)]
 pub fn round_bf16(x: f32) -> f32 {
@@ -85,6 +105,8 @@ pub trait Mac {
     type Operand: Copy;
     /// Inner-dimension elements per unit.
     const K_PER: usize;
+    /// Whether a row of `f32` is its own staged row.
+    const DIRECT: bool = false;
     /// `LANES` weight units, one per output column.
     unsafe fn weights(p: *const u32) -> Self::Operand;
     /// One activation unit in every lane.
@@ -103,6 +125,7 @@ impl<V: Vector> Mac for F32<V> {
     type V = V;
     type Operand = V;
     const K_PER: usize = 1;
+    const DIRECT: bool = true;
     #[inline(always)]
     unsafe fn weights(p: *const u32) -> V {
         unsafe { V::load(p.cast()) }

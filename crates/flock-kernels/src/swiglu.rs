@@ -3,7 +3,7 @@
 //! Fast version: a chunk of rows is normed and staged once; `W₁` and `W₃` are packed side by side, so that a tile has
 //! both factors of a hidden unit in registers and writes only their product.
 
-use crate::linear::{pack_panel, tile, CHUNK};
+use crate::linear::{CHUNK, pack_panel, panel_columns, tile};
 use crate::rmsnorm::{self, scale_of};
 use crate::simd::{Engine, Kernel, Mac, Vector};
 use crate::{Aligned, D, F};
@@ -41,6 +41,49 @@ pub fn plain(
     }
 }
 
+/// Gradients of the layer's parameters, shaped like [`Weights`].
+pub struct Gradients<'a> {
+    /// (D)
+    pub d_norm: &'a mut [f32],
+    /// (F, D)
+    pub d_w1: &'a mut [f32],
+    /// (F, D)
+    pub d_w3: &'a mut [f32],
+    /// (D, F)
+    pub d_w2: &'a mut [f32],
+}
+
+/// Backward of [`plain`]. Its cache is the layer's input; the rest is computed anew. `d_x` comes in as the gradient of
+/// the output and leaves as that of the input, which it already is for the residual branch.
+pub fn plain_backward(
+    x: &[f32], // (P, D), before the layer
+    w: Weights<'_>,
+    d_x: &mut [f32], // (P, D)
+    d_w: &mut Gradients<'_>,
+) {
+    let rows = x.len() / D;
+    let mut y = vec![0.0; rows * D];
+    rmsnorm::plain(x, w.norm, &mut y);
+    let (mut u, mut v) = (vec![0.0; rows * F], vec![0.0; rows * F]);
+    crate::linear::plain(&y, w.w1, &[], &mut u, D);
+    crate::linear::plain(&y, w.w3, &[], &mut v, D);
+    let sigmoid = |u: f32| 1.0 / (1.0 + (-u).exp());
+    let gated: Vec<f32> = u.iter().zip(&v).map(|(u, v)| u * sigmoid(*u) * v).collect();
+
+    let mut d_gated = vec![0.0; rows * F];
+    crate::linear::plain_backward(&gated, w.w2, d_x, &mut d_gated, d_w.d_w2, &mut [], F);
+    let (mut d_u, mut d_v) = (vec![0.0; rows * F], vec![0.0; rows * F]);
+    for i in 0..rows * F {
+        let s = sigmoid(u[i]);
+        d_v[i] = d_gated[i] * u[i] * s;
+        d_u[i] = d_gated[i] * v[i] * s * (1.0 + u[i] * (1.0 - s));
+    }
+    let mut d_y = vec![0.0; rows * D];
+    crate::linear::plain_backward(&y, w.w1, &d_u, &mut d_y, d_w.d_w1, &mut [], D);
+    crate::linear::plain_backward(&y, w.w3, &d_v, &mut d_y, d_w.d_w3, &mut [], D);
+    rmsnorm::plain_backward(x, w.norm, &d_y, d_x, d_w.d_norm);
+}
+
 /// The layer packed for an engine.
 pub struct SwiGlu {
     engine: Engine,
@@ -59,7 +102,7 @@ pub struct Scratch {
 impl SwiGlu {
     /// Packs the layer.
     pub fn new(engine: Engine, w: Weights<'_>) -> SwiGlu {
-        let panel = if engine.lanes() == 16 { 64 } else { 16 };
+        let panel = panel_columns(engine);
         let half = panel / 2;
         let (mut w13, mut w2) = (Vec::with_capacity(2 * F * D), Vec::with_capacity(F * D));
         for f0 in (0..F).step_by(half) {

@@ -112,6 +112,13 @@ fn combine(passes: &[PassScores]) -> Scores {
         let logit = sum / count;
         Score { logit, spread: (squares / count - logit * logit).max(0.0).sqrt(), visits }
     };
+    if let [pass] = passes {
+        let one = |logit: f32, visits| Score { logit: f64::from(logit), spread: 0.0, visits };
+        let scored = pass.logits.iter().zip(&pass.visits).map(|(l, v)| one(*l, *v));
+        let mut reached: Vec<(u32, Score)> = pass.ids.iter().copied().zip(scored).collect();
+        reached.sort_unstable_by_key(|(id, _)| *id);
+        return Scores { reached, unreached: one(pass.unreached, 0), stages: pass.stages };
+    }
     let mut stages = Stages::default();
     let mut sums: HashMap<u32, ((f64, f64), u32)> = HashMap::with_capacity(passes.first().map_or(0, |p| p.ids.len()));
     for pass in passes {
