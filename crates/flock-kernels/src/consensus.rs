@@ -342,7 +342,7 @@ impl Consensus {
         x: &[f32],       // (P, D)
         out: &mut [f32], // (P, LOGITS)
     ) {
-        assert!(x.len() % D == 0 && out.len() == x.len() / D * LOGITS);
+        assert!(x.len().is_multiple_of(D) && out.len() == x.len() / D * LOGITS);
         self.engine.run(LogitsKernel { layer: self, x, out });
     }
 
@@ -403,6 +403,7 @@ impl Kernel for LogitsKernel<'_> {
 #[inline(always)]
 unsafe fn store_logits<V: Vector>(acc: &[[V; 1]], to: *mut f32) {
     let mut lanes = [0.0f32; 16];
+    // SAFETY: `to` has room for LOGITS values per row of `acc`; a vector has at most 16 lanes.
     unsafe {
         for (i, [v]) in acc.iter().enumerate() {
             v.store(lanes.as_mut_ptr());
@@ -495,6 +496,7 @@ unsafe fn pool_group<M: Mac, const C: usize>(
     let lanes = M::V::LANES;
     let pooled = pooled.as_mut_ptr();
     let logit = |p: u32| &logits[p as usize * LOGITS + side as usize * H..][..H];
+    // SAFETY: rows are below `x`'s row count, `pooled` and `to` hold (H, D); what is left of `e` after the last row is spare.
     unsafe {
         let mut max = [f32::NEG_INFINITY; H];
         for &p in rows {
@@ -573,6 +575,7 @@ unsafe fn project<M: Mac, const R: usize, const C: usize>(
     let stride = staged.len() / BATCH;
     let out = out.as_mut_ptr();
     let (units, lanes) = (D / M::K_PER, M::V::LANES);
+    // SAFETY: `staged` holds BATCH groups and `out` BATCH rows.
     unsafe {
         for k in 0..H {
             let w = layer.values[side as usize].as_ptr().add(k * units * DH);

@@ -108,7 +108,7 @@ impl Embed {
 
     fn check(&self, positions: Positions<'_>, nodes: &[f32], types: &[f32], walks: usize, x: &[f32]) -> usize {
         let p = positions.node.len();
-        assert!(walks > 0 && p % walks == 0 && x.len() == p * D);
+        assert!(walks > 0 && p.is_multiple_of(walks) && x.len() == p * D);
         let Positions { node_name, type_name, mark, ty, node } = positions;
         assert!([node_name.len(), type_name.len(), mark.len(), ty.len()] == [p; 4]);
         let below = |rows: &[u16], table: &[f32]| rows.iter().all(|&r| (r as usize) < table.len() / D);

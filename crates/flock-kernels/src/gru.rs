@@ -266,7 +266,7 @@ impl Gru {
         walks: usize,
         scratch: &mut Scratch,
     ) {
-        assert!(walks <= BLOCK && (walks == 0 || x.len() % (walks * D) == 0));
+        assert!(walks <= BLOCK && (walks == 0 || x.len().is_multiple_of(walks * D)));
         if !x.is_empty() {
             self.engine.run(Forward { layer: self, x, walks, scratch });
         }
@@ -329,6 +329,7 @@ unsafe fn direction<M: Mac, const C: usize>(layer: &Gru, side: usize, x: &[f32],
     let y = scratch.y.as_mut_ptr();
     let sums = scratch.sums.as_mut_ptr();
     scratch.h.fill(0.0);
+    // SAFETY: `Forward::run` has sized every buffer; rows past the block's walks are spare ones.
     unsafe {
         let mut before = scratch.zero.as_ptr();
         for step in 0..length {
@@ -384,6 +385,7 @@ unsafe fn gate<M: Mac, const C: usize>(
 ) {
     const R: usize = 6;
     let (units, lanes) = (D / M::K_PER, M::V::LANES);
+    // SAFETY: the caller's pointers reach `walks` rows, rounded up to a whole tile, of the stated shapes.
     unsafe {
         let mut start = [M::V::zero(); C];
         for c in 0..C {
@@ -407,6 +409,7 @@ unsafe fn gate<M: Mac, const C: usize>(
 /// The new state from the folded sums of r, z, n of `y`, n of `h`, and the old state.
 #[inline(always)]
 unsafe fn blend<V: Vector>([r, z, n_of_y, n_of_h]: [V; 4], old: V) -> V {
+    // SAFETY: elementwise; see `Vector`.
     unsafe {
         let one = V::splat(1.0);
         // Beyond ±40 a gate is closed or open to the last bit; the bound keeps (1 + a)(1 + b) finite.
@@ -425,6 +428,7 @@ unsafe fn project<M: Mac, const C: usize>(layer: &Gru, x: &mut [f32], scratch: &
     const R: usize = 6;
     let (units, lanes) = (D / M::K_PER, M::V::LANES);
     let rows = x.len() / D;
+    // SAFETY: the state buffers have spare rows for the last tile, and only `x`'s own rows are stored.
     unsafe {
         for p0 in (0..rows).step_by(CHUNK) {
             for n0 in (0..D).step_by(C * lanes) {

@@ -62,6 +62,7 @@ pub(crate) unsafe fn tile<M: Mac, const R: usize, const C: usize>(
     w: *const u32,
 ) {
     let lanes = M::V::LANES;
+    // SAFETY: the caller's promise covers every address formed here.
     unsafe {
         for k in 0..steps {
             let mut wk = [M::weights(w.add(k * C * lanes)); C];
@@ -120,7 +121,7 @@ impl Linear {
     /// Packs `w` (N, K) and `b` (N).
     pub fn new(engine: Engine, w: &[f32], b: &[f32], k: usize) -> Linear {
         let n = b.len();
-        assert!(w.len() == n * k && n % 64 == 0 && (k == 64 || k == 128));
+        assert!(w.len() == n * k && n.is_multiple_of(64) && (k == 64 || k == 128));
         let panel = panel_columns(engine);
         let mut units = Vec::with_capacity(n * k);
         for n0 in (0..n).step_by(panel) {
@@ -184,6 +185,7 @@ unsafe fn forward<M: Mac, const C: usize, const K: usize>(job: Forward<'_>) {
     let mut staged = [[0u32; K]; CHUNK];
     let staged = staged.as_flattened_mut();
     let row = |i: usize| rows.map_or(i, |r| r[i] as usize);
+    // SAFETY: `Linear::forward` has checked `x`, `rows` and `y`; a direct chunk is whole, so its tiles stay inside `x`.
     unsafe {
         for i0 in (0..count).step_by(CHUNK) {
             let chunk = CHUNK.min(count - i0);

@@ -11,6 +11,7 @@ impl Kernel for Burn {
     unsafe fn run<M: Mac>(self) -> f32 {
         // Twelve independent chains: two fused multiply-adds a cycle at a latency of four or five need ten.
         const CHAINS: usize = 12;
+        // SAFETY: registers only; see `Vector`.
         unsafe {
             // Opaque to the optimiser, which would otherwise merge the chains or find their limit.
             let seed = std::hint::black_box([0.999_9f32, 2e-4]);

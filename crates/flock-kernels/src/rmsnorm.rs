@@ -43,6 +43,7 @@ pub fn plain_backward(
 /// `x` points to a row of `D` values; see [`Vector`].
 #[inline(always)]
 pub(crate) unsafe fn scale_of<V: Vector>(x: *const f32) -> f32 {
+    // SAFETY: the caller's row has D values.
     unsafe {
         let mut sum = [V::zero(); 2];
         for c in (0..D).step_by(2 * V::LANES) {
@@ -66,6 +67,7 @@ mod tests {
         type Out = f32;
         #[inline(always)]
         unsafe fn run<M: Mac>(self) -> f32 {
+            // SAFETY: the row has D values.
             unsafe { scale_of::<M::V>(self.0.as_ptr()) }
         }
     }

@@ -7,6 +7,11 @@
 //! pairs). bf16 without that instruction set is emulated: operands are rounded to bf16 but stay `f32` units, so the
 //! products are the same and only the order of additions differs.
 
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "the blocks are the bodies of trait methods: their argument is the contract on `Vector` and `Mac`"
+)]
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -48,7 +53,7 @@ pub trait Vector: Copy {
     /// Degree-5 relative minimax polynomial of 2^f on [−½, ½] (Remez exchange, error 7.5e-8 before rounding).
     #[inline(always)]
     unsafe fn exp2(self) -> Self {
-        const C: [f32; 6] = [1.000_000_07, 0.693_146_97, 0.240_221_2, 0.055_507_133, 0.009_675_541, 0.001_327_646_9];
+        const C: [f32; 6] = [1.000_000_1, 0.693_146_97, 0.240_221_2, 0.055_507_133, 0.009_675_541, 0.001_327_646_9];
         unsafe {
             let n = self.round();
             let f = self.sub(n);
@@ -430,12 +435,18 @@ mod x86 {
         #[inline(always)]
         unsafe fn mac(acc: Avx512, w: __m512i, a: __m512i) -> Avx512 {
             // SAFETY (transmutes): __m512i and __m512bh are both 64 bytes of plain bits.
-            unsafe { Avx512(_mm512_dpbf16_ps(acc.0, std::mem::transmute(w), std::mem::transmute(a))) }
+            unsafe {
+                let (w, a) = (std::mem::transmute::<__m512i, __m512bh>(w), std::mem::transmute::<__m512i, __m512bh>(a));
+                Avx512(_mm512_dpbf16_ps(acc.0, w, a))
+            }
         }
         #[inline(always)]
         unsafe fn stage(v: Avx512, row: *mut u32, col: usize) {
             // SAFETY (transmute): __m256bh and __m256i are both 32 bytes of plain bits.
-            unsafe { _mm256_storeu_si256(row.add(col / 2).cast(), std::mem::transmute(_mm512_cvtneps_pbh(v.0))) }
+            unsafe {
+                let bits = std::mem::transmute::<__m256bh, __m256i>(_mm512_cvtneps_pbh(v.0));
+                _mm256_storeu_si256(row.add(col / 2).cast(), bits);
+            }
         }
     }
 }

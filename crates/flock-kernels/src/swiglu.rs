@@ -128,7 +128,7 @@ impl SwiGlu {
         x: &mut [f32], // (P, D)
         scratch: &mut Scratch,
     ) {
-        assert!(x.len() % D == 0);
+        assert!(x.len().is_multiple_of(D));
         self.engine.run(Forward { layer: self, x, scratch });
     }
 }
@@ -166,6 +166,7 @@ unsafe fn chunk<M: Mac, const C: usize, const HALF: usize>(layer: &SwiGlu, x: &m
     let (d_units, f_units) = (D / M::K_PER, F / M::K_PER);
     let rows = x.len() / D;
     let (y, u) = (scratch.y.as_mut_ptr(), scratch.u.as_mut_ptr());
+    // SAFETY: the scratch holds CHUNK rows, a whole number of tiles; only `x`'s own rows are stored.
     unsafe {
         for p in 0..rows {
             let from = x.as_ptr().add(p * D);
