@@ -19,7 +19,8 @@ pub struct Mask {
     slots: Vec<u32>,             // per touched node, its slots that are gone
     partial: Vec<HiddenGroup>,   // per touched node, its slots that keep some half-steps -> `steps`
     steps: Vec<u32>,             // positions of hidden half-steps in their slot's list
-    table: Vec<u64>,             // node << 32 | index in `nodes`, open addressing, size a power of two
+    filter: Vec<u64>,            // 64 bits a touched node, a power of two: most nodes are untouched, and one bit tells
+    table: Vec<u64>,             // node << 32 | index in `nodes`, open addressing, a power of two
 }
 
 /// A touched thing (relation id, or slot of a node) and where its hidden positions are.
@@ -82,20 +83,20 @@ impl Mask {
     /// What is hidden at node `v`, if anything.
     #[inline]
     pub fn node(&self, v: NodeId) -> Option<&HiddenNode> {
-        if self.table.is_empty() {
-            return None;
-        }
+        let bit = hash(v, 64 * self.filter.len());
+        let bits = self.filter.get(bit / 64).copied().unwrap_or(0);
+        if bits >> (bit % 64) & 1 == 0 { None } else { self.find(v) }
+    }
+
+    fn find(&self, v: NodeId) -> Option<&HiddenNode> {
         let mut at = hash(v, self.table.len());
-        loop {
-            let entry = self.table[at];
-            if (entry >> 32) as u32 == v && entry != EMPTY {
-                return Some(&self.nodes[entry as u32 as usize]);
-            }
-            if entry == EMPTY {
-                return None;
+        while self.table[at] != EMPTY {
+            if (self.table[at] >> 32) as u32 == v {
+                return Some(&self.nodes[self.table[at] as u32 as usize]);
             }
             at = (at + 1) & (self.table.len() - 1);
         }
+        None
     }
 
     /// Positions, among the node's slots, of the neighbours that are gone.
@@ -179,8 +180,11 @@ impl Mask {
         if ids.is_empty() {
             return;
         }
+        self.filter = vec![0; ids.len().next_power_of_two()];
         self.table = vec![EMPTY; (2 * ids.len()).next_power_of_two()];
         for (index, &v) in ids.iter().enumerate() {
+            let bit = hash(v, 64 * self.filter.len());
+            self.filter[bit / 64] |= 1 << (bit % 64);
             let mut at = hash(v, self.table.len());
             while self.table[at] != EMPTY {
                 at = (at + 1) & (self.table.len() - 1);

@@ -6,7 +6,7 @@
 //!   `u32` permutation sorted by (relation, tail, head) answers inverse types. 12 bytes a triple.
 //! - **Adjacency**: an 8-byte [`NodeRecord`] per node and an 8-byte [`Slot`] per (node, distinct neighbour). A slot names the
 //!   neighbour and, when a single triple joins the two, the step itself; otherwise it points into a list of steps.
-//!   At most 16 bytes a triple.
+//!   16 bytes a triple, up to 20 where triples run in parallel.
 //!
 //! A **half-step** is one raw triple seen from one of its ends: the type `s` of the augmented edge that leaves this end, `r` at
 //! the head and `r + R` at the tail. The two labels of that triple for a move away from this end are `(s, dir 0)` and

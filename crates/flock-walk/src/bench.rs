@@ -5,7 +5,7 @@ use flock_graph::Topology;
 use std::time::{Duration, Instant};
 
 /// Moves per second of one thread on entity queries with n = 128 and 128 positions from random heads: the best of the slices
-/// of a few milliseconds that fit in `seconds`, at least one, so that it matters less what else the machine does.
+/// of a millisecond or so that fit in `seconds`, at least one, so that it matters less what else the machine does.
 pub fn bench_moves(topology: &Topology, seconds: f64) -> f64 {
     let options = WalkOptions::default();
     let n = 128;
@@ -34,4 +34,4 @@ pub fn bench_moves(topology: &Topology, seconds: f64) -> f64 {
     }
 }
 
-const SLICE: Duration = Duration::from_millis(4);
+const SLICE: Duration = Duration::from_millis(1);

@@ -175,6 +175,7 @@ impl Table {
                 *local = if found { entry.local } else { self.look_further(id) };
             }
         }
+        self.named.resize(self.met.len(), (0, 0));
     }
 
     /// Where `id` is, or where it would go.
@@ -196,7 +197,6 @@ impl Table {
         let local = self.met.len() as u32;
         self.entries[at] = Entry { id, query: self.query, local };
         self.met.push(id);
-        self.named.push((0, 0));
         if 4 * self.met.len() > self.entries.len() {
             self.grow();
         }
