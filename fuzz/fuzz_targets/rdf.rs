@@ -7,8 +7,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|data: &[u8]| {
     let Some((&flags, content)) = data.split_first() else { return };
     let format = [Format::NTriples, Format::Turtle, Format::RdfXml][(flags % 3) as usize];
-    let options =
-        LoadOptions { format: Some(format), lenient: flags & 128 != 0, ..LoadOptions::default() };
+    let options = LoadOptions { format: Some(format), lenient: flags & 128 != 0, ..LoadOptions::default() };
     if let Ok((graph, report)) = load_reader("fuzz", content, &options) {
         let parts = report.triples + report.duplicates + report.literals + report.skipped;
         assert_eq!(report.rows, parts);

@@ -37,10 +37,7 @@ pub(crate) fn read(
         if !row.had_quotes && row.result.is_ok() && is_blank(rows.bytes(&row)) {
             continue;
         }
-        let triple = row
-            .result
-            .clone()
-            .and_then(|()| rows.triple(&row, options.columns));
+        let triple = row.result.clone().and_then(|()| rows.triple(&row, options.columns));
         if std::mem::take(&mut first) {
             let is_header = match options.header {
                 Some(given) => given,
@@ -56,11 +53,7 @@ pub(crate) fn read(
             Ok([head, relation, tail]) => sink(head, relation, tail),
             Err(what) => {
                 let line = row.line;
-                let error = LoadError::Row {
-                    file: source.file.clone(),
-                    line,
-                    what,
-                };
+                let error = LoadError::Row { file: source.file.clone(), line, what };
                 report.skip(error, options)?;
             }
         }
@@ -188,12 +181,7 @@ impl Rows {
 
     fn bad(&self, error: RowError) -> Row {
         let range = self.start..self.start;
-        Row {
-            line: self.line,
-            range,
-            had_quotes: false,
-            result: Err(error),
-        }
+        Row { line: self.line, range, had_quotes: false, result: Err(error) }
     }
 
     /// The next row, if the buffer holds all of it.
@@ -221,12 +209,7 @@ impl Rows {
         }
         let range = self.start..self.start + content;
         self.fields.push(from..range.end);
-        let row = Row {
-            line: self.line,
-            range,
-            had_quotes: false,
-            result: Ok(()),
-        };
+        let row = Row { line: self.line, range, had_quotes: false, result: Ok(()) };
         Cut::Row { row, len, lines: 1 }
     }
 
@@ -267,8 +250,7 @@ impl Rows {
                 };
                 let end = at + len;
                 let cr = rest.get(end) != Some(&b',') && rest[at..end].ends_with(b"\r");
-                self.unquoted
-                    .extend_from_slice(&rest[at..end - usize::from(cr)]);
+                self.unquoted.extend_from_slice(&rest[at..end - usize::from(cr)]);
                 at = end;
             }
             self.fields.push(from..self.unquoted.len());
@@ -298,27 +280,14 @@ impl Rows {
             }
         }
         // A bad quote spoils the line it is opened on, not all that follows.
-        let (len, lines) = if result.is_ok() {
-            (at, lines)
-        } else {
-            (first_line, 1)
-        };
+        let (len, lines) = if result.is_ok() { (at, lines) } else { (first_line, 1) };
         let range = 0..self.unquoted.len();
-        let row = Row {
-            line: self.line,
-            range,
-            had_quotes: true,
-            result,
-        };
+        let row = Row { line: self.line, range, had_quotes: true, result };
         Cut::Row { row, len, lines }
     }
 
     fn bytes(&self, row: &Row) -> &[u8] {
-        let buffer = if row.had_quotes {
-            &self.unquoted
-        } else {
-            &self.buffer
-        };
+        let buffer = if row.had_quotes { &self.unquoted } else { &self.buffer };
         &buffer[row.range.clone()]
     }
 
@@ -336,22 +305,14 @@ impl Rows {
         if !enough {
             let separator = if self.csv { "comma" } else { "tab" };
             let hint = self.hint(text, columns);
-            return Err(RowError::Fields {
-                separator,
-                wanted: columns,
-                found,
-                hint,
-            });
+            return Err(RowError::Fields { separator, wanted: columns, found, hint });
         }
         let columns = columns.unwrap_or([0, 1, 2]);
         let mut names = [""; 3];
         for role in 0..3 {
             let field = &self.fields[columns[role]];
             if field.is_empty() {
-                return Err(RowError::EmptyField {
-                    column: columns[role] + 1,
-                    role,
-                });
+                return Err(RowError::EmptyField { column: columns[role] + 1, role });
             }
             names[role] = &text[field.start - row.range.start..field.end - row.range.start];
         }
@@ -362,8 +323,7 @@ impl Rows {
     fn hint(&self, text: &str, columns: Option<[usize; 3]>) -> Option<String> {
         let found = self.fields.len();
         let count = |c: char| text.matches(c).count();
-        let rdf =
-            text.trim_end().ends_with('.') && (text.starts_with('<') || text.starts_with("_:"));
+        let rdf = text.trim_end().ends_with('.') && (text.starts_with('<') || text.starts_with("_:"));
         let hint = if rdf {
             "--format nt (the line looks like N-Triples)"
         } else if !self.csv && found < 3 && count(',') >= 2 {

@@ -31,9 +31,7 @@ pub enum LoadError {
         source: io::Error,
     },
     /// Compressed data ends early or is broken.
-    #[error(
-        "{file}: {compression} data ends early or is damaged ({source}); hint: fetch or compress the file again"
-    )]
+    #[error("{file}: {compression} data ends early or is damaged ({source}); hint: fetch or compress the file again")]
     Damaged {
         /// The file as it was named.
         file: String,
@@ -101,12 +99,9 @@ pub enum LoadError {
 impl LoadError {
     pub(crate) fn from_graph(files: String, error: GraphError, report: &crate::LoadReport) -> Self {
         match error {
-            GraphError::Empty => LoadError::Empty {
-                files,
-                rows: report.rows,
-                literals: report.literals,
-                skipped: report.skipped,
-            },
+            GraphError::Empty => {
+                LoadError::Empty { files, rows: report.rows, literals: report.literals, skipped: report.skipped }
+            }
             GraphError::Topology(source) => LoadError::TooLarge { files, source },
         }
     }
@@ -137,22 +132,16 @@ pub enum RowError {
         role: usize,
     },
     /// Bytes that are not UTF-8.
-    #[error(
-        "invalid UTF-8 at byte {byte} of the line, expected UTF-8 text; hint: iconv -f LATIN1 -t UTF-8"
-    )]
+    #[error("invalid UTF-8 at byte {byte} of the line, expected UTF-8 text; hint: iconv -f LATIN1 -t UTF-8")]
     InvalidUtf8 {
         /// The first bad byte, from 1, not counting the quotes of CSV.
         byte: usize,
     },
     /// A quoted field without an end.
-    #[error(
-        "a quote is opened and never closed, expected a closing \"; hint: write a quote inside a name as \"\""
-    )]
+    #[error("a quote is opened and never closed, expected a closing \"; hint: write a quote inside a name as \"\"")]
     OpenQuote,
     /// A quoted field that goes on after its end.
-    #[error(
-        "found text after a closing quote, expected a comma; hint: write a quote inside a name as \"\""
-    )]
+    #[error("found text after a closing quote, expected a comma; hint: write a quote inside a name as \"\"")]
     TextAfterQuote,
     /// A row longer than any sensible one.
     #[error("found a row of more than {} MiB, expected one triple per line", crate::delimited::MAX_ROW >> 20)]

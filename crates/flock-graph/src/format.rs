@@ -27,10 +27,7 @@ impl Format {
     /// Told by the end of a file's name, looking under `.gz` and `.zst`.
     pub(crate) fn from_name(file: &str) -> Option<Format> {
         let name = file.to_ascii_lowercase();
-        let name = [".gz", ".zst"]
-            .iter()
-            .find_map(|z| name.strip_suffix(z))
-            .unwrap_or(&name);
+        let name = [".gz", ".zst"].iter().find_map(|z| name.strip_suffix(z)).unwrap_or(&name);
         let name = name.rsplit(['/', '\\']).next()?;
         match name.rsplit_once('.')?.1 {
             "tsv" | "tab" => Some(Format::Tsv),
@@ -45,18 +42,12 @@ impl Format {
     /// Told by the beginning of a file's content.
     pub(crate) fn sniff(head: &[u8]) -> Option<Format> {
         let text = String::from_utf8_lossy(head);
-        let mut lines = text
-            .lines()
-            .map(str::trim_end)
-            .filter(|l| !l.trim().is_empty());
+        let mut lines = text.lines().map(str::trim_end).filter(|l| !l.trim().is_empty());
         let first = lines.next()?;
         let tabs = first.matches('\t').count();
         // `#` starts a comment in RDF only: a line of tab-separated names may begin with it.
-        let rdf = if first.starts_with('#') && tabs < 2 {
-            lines.find(|l| !l.trim_start().starts_with('#'))?
-        } else {
-            first
-        };
+        let rdf =
+            if first.starts_with('#') && tabs < 2 { lines.find(|l| !l.trim_start().starts_with('#'))? } else { first };
         let rdf = rdf.trim_start();
         let begins = |word: &str| {
             let start = rdf.get(..word.len());
@@ -134,38 +125,20 @@ mod tests {
         assert_eq!(sniff("#1\tis\t#2\n"), Some(Format::Tsv));
         assert_eq!(sniff("a,\"b\",c\n"), Some(Format::Csv));
         assert_eq!(sniff("<a:b>\t<a:c>\t<a:d> .\n"), Some(Format::NTriples));
-        assert_eq!(
-            sniff("# made by hand\n_:b0 <a:c> \"d\" .\n"),
-            Some(Format::NTriples)
-        );
-        assert_eq!(
-            sniff("# by hand\n\n@prefix a: <b:> .\n"),
-            Some(Format::Turtle)
-        );
+        assert_eq!(sniff("# made by hand\n_:b0 <a:c> \"d\" .\n"), Some(Format::NTriples));
+        assert_eq!(sniff("# by hand\n\n@prefix a: <b:> .\n"), Some(Format::Turtle));
         assert_eq!(sniff("prefix a: <b:>\n"), Some(Format::Turtle));
-        assert_eq!(
-            sniff("<?xml version=\"1.0\"?>\n<rdf:RDF>"),
-            Some(Format::RdfXml)
-        );
+        assert_eq!(sniff("<?xml version=\"1.0\"?>\n<rdf:RDF>"), Some(Format::RdfXml));
         assert_eq!(sniff("a b c\n"), None);
         assert_eq!(sniff(""), None);
     }
 
     #[test]
     fn by_word() {
-        for format in [
-            Format::Tsv,
-            Format::Csv,
-            Format::NTriples,
-            Format::Turtle,
-            Format::RdfXml,
-        ] {
+        for format in [Format::Tsv, Format::Csv, Format::NTriples, Format::Turtle, Format::RdfXml] {
             assert_eq!(format.to_string().parse(), Ok(format));
         }
         let error = "json".parse::<Format>().unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "unknown format \"json\"; expected tsv, csv, nt, ttl or rdfxml"
-        );
+        assert_eq!(error, "unknown format \"json\"; expected tsv, csv, nt, ttl or rdfxml");
     }
 }

@@ -51,15 +51,7 @@ impl Graph {
     pub fn display<'a>(&self, name: &'a str) -> Cow<'a, str> {
         match self.prefixes.shorten(name) {
             // Some other name may be spelled just like the short form.
-            Some(short)
-                if self
-                    .entities
-                    .id(&short)
-                    .or(self.relations.id(&short))
-                    .is_none() =>
-            {
-                Cow::Owned(short)
-            }
+            Some(short) if self.entities.id(&short).or(self.relations.id(&short)).is_none() => Cow::Owned(short),
             _ => Cow::Borrowed(name),
         }
     }
@@ -149,10 +141,7 @@ impl fmt::Display for UnknownName {
             return write!(f, "; near names: {}", quoted(&self.near));
         }
         let (count, examples) = (self.count, quoted(&self.examples));
-        write!(
-            f,
-            "; no name is near; hint: the graph has {count} {plural}, such as {examples}"
-        )
+        write!(f, "; no name is near; hint: the graph has {count} {plural}, such as {examples}")
     }
 }
 
@@ -215,11 +204,7 @@ impl GraphBuilder {
     pub fn add(&mut self, head_name: &str, relation: &str, tail_name: &str) {
         let relation = self.relations.intern(relation);
         let (head, tail) = (u32::MAX, u32::MAX);
-        self.triples.push(Triple {
-            head,
-            relation,
-            tail,
-        });
+        self.triples.push(Triple { head, relation, tail });
         self.pending.push(head_name);
         self.pending.push(tail_name);
         if self.pending.len() >= PENDING {
@@ -231,10 +216,7 @@ impl GraphBuilder {
     fn settle(&mut self) {
         self.entities.intern_batch(&mut self.pending, &mut self.ids);
         let open = self.triples.len() - self.ids.len() / 2;
-        for (triple, ids) in self.triples[open..]
-            .iter_mut()
-            .zip(self.ids.chunks_exact(2))
-        {
+        for (triple, ids) in self.triples[open..].iter_mut().zip(self.ids.chunks_exact(2)) {
             (triple.head, triple.tail) = (ids[0], ids[1]);
         }
     }
@@ -273,11 +255,6 @@ impl GraphBuilder {
         // Both lengths fit: ids are below u32::MAX.
         let nodes = self.entities.len() as u32;
         let topology = Topology::build(nodes, self.relations.len() as u32, self.triples)?;
-        Ok(Graph {
-            entities: self.entities,
-            relations: self.relations,
-            topology,
-            prefixes: self.prefixes,
-        })
+        Ok(Graph { entities: self.entities, relations: self.relations, topology, prefixes: self.prefixes })
     }
 }

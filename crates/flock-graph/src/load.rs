@@ -61,11 +61,7 @@ impl LoadReport {
     }
 
     /// Counts a bad row if that is allowed.
-    pub(crate) fn skip(
-        &mut self,
-        error: LoadError,
-        options: &LoadOptions,
-    ) -> Result<(), LoadError> {
+    pub(crate) fn skip(&mut self, error: LoadError, options: &LoadOptions) -> Result<(), LoadError> {
         if !options.lenient {
             return Err(error);
         }
@@ -84,11 +80,7 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<(Graph, LoadReport), L
 }
 
 /// Loads a graph from a reader. `name` stands for the file in messages, and its extension may tell the format.
-pub fn load_reader(
-    name: &str,
-    reader: impl Read,
-    options: &LoadOptions,
-) -> Result<(Graph, LoadReport), LoadError> {
+pub fn load_reader(name: &str, reader: impl Read, options: &LoadOptions) -> Result<(Graph, LoadReport), LoadError> {
     let source = Source::new(name.to_owned(), reader, options.format)?;
     let mut loader = Loader::new(&source);
     loader.read(source, options)?;
@@ -96,25 +88,15 @@ pub fn load_reader(
 }
 
 /// Loads several files into one graph. A blank node with a label is the same node in all of them.
-pub fn load_many(
-    paths: &[PathBuf],
-    options: &LoadOptions,
-) -> Result<(Graph, LoadReport), LoadError> {
+pub fn load_many(paths: &[PathBuf], options: &LoadOptions) -> Result<(Graph, LoadReport), LoadError> {
     let mut loader: Option<Loader> = None;
     for path in paths {
         let source = Source::open(path, options.format)?;
-        loader
-            .get_or_insert_with(|| Loader::new(&source))
-            .read(source, options)?;
+        loader.get_or_insert_with(|| Loader::new(&source)).read(source, options)?;
     }
     match loader {
         Some(loader) => loader.finish(),
-        None => Err(LoadError::Empty {
-            files: "no files".to_owned(),
-            rows: 0,
-            literals: 0,
-            skipped: 0,
-        }),
+        None => Err(LoadError::Empty { files: "no files".to_owned(), rows: 0, literals: 0, skipped: 0 }),
     }
 }
 
@@ -128,14 +110,7 @@ pub fn for_each_triple(
     let mut source = Source::open(path, options.format)?;
     let mut report = LoadReport::new(source.format);
     let (mut prefixes, mut anonymous) = (Prefixes::default(), Anonymous::default());
-    read(
-        &mut source,
-        options,
-        &mut report,
-        &mut prefixes,
-        &mut anonymous,
-        &mut sink,
-    )?;
+    read(&mut source, options, &mut report, &mut prefixes, &mut anonymous, &mut sink)?;
     report.triples = report.rows - report.literals - report.skipped;
     Ok(report)
 }
@@ -182,14 +157,7 @@ impl Loader {
         let (report, anonymous) = (&mut self.report, &mut self.anonymous);
         let builder = &mut self.builder;
         let mut sink = |h: &str, r: &str, t: &str| builder.add(h, r, t);
-        read(
-            &mut source,
-            options,
-            report,
-            &mut prefixes,
-            anonymous,
-            &mut sink,
-        )?;
+        read(&mut source, options, report, &mut prefixes, anonymous, &mut sink)?;
         *self.builder.prefixes() = prefixes;
         Ok(())
     }
@@ -205,11 +173,7 @@ impl Loader {
                 self.report.duplicates = added - self.report.triples;
                 Ok((graph, self.report))
             }
-            Err(error) => Err(LoadError::from_graph(
-                self.files.join(", "),
-                error,
-                &self.report,
-            )),
+            Err(error) => Err(LoadError::from_graph(self.files.join(", "), error, &self.report)),
         }
     }
 }

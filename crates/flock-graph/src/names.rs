@@ -45,24 +45,20 @@ impl Names {
         self.text.push_str(name);
         self.ends.push(self.text.len());
         let (text, ends, hasher) = (&self.text, &self.ends, &self.hasher);
-        self.ids.insert_unique(hash, id, |&id| {
-            hasher.hash_one(slice(text, ends, id).as_bytes())
-        });
+        self.ids.insert_unique(hash, id, |&id| hasher.hash_one(slice(text, ends, id).as_bytes()));
         id
     }
 
     /// The ids of all names in `batch`, as if each had been [interned](Names::intern) in turn, and an empty batch.
     ///
     /// In a large set every step of a look-up misses the cache: table, end, text. Here each step is done for the whole batch
-    /// before the next, so that the processor waits for many misses at once: 2.4 times as fast on a million names.
+    /// before the next, so that the processor waits for many misses at once: half the time with 200,000 names.
     pub(crate) fn intern_batch(&mut self, batch: &mut Batch, ids: &mut Vec<u32>) {
         batch.hashes.clear();
         batch.spans.clear();
         ids.clear();
         for i in 0..batch.len() {
-            batch
-                .hashes
-                .push(self.hasher.hash_one(batch.get(i).as_bytes()));
+            batch.hashes.push(self.hasher.hash_one(batch.get(i).as_bytes()));
         }
         for &hash in &batch.hashes {
             // Whatever stands in the place of this name: most often the name itself.
@@ -70,14 +66,8 @@ impl Names {
         }
         for &id in &*ids {
             let id = id as usize;
-            let start = if id == 0 {
-                0
-            } else {
-                self.ends.get(id - 1).copied().unwrap_or(0)
-            };
-            batch
-                .spans
-                .push(start..self.ends.get(id).copied().unwrap_or(0));
+            let start = if id == 0 { 0 } else { self.ends.get(id - 1).copied().unwrap_or(0) };
+            batch.spans.push(start..self.ends.get(id).copied().unwrap_or(0));
         }
         for i in 0..batch.len() {
             let found = self.text.get(batch.spans[i].clone());
@@ -123,17 +113,12 @@ impl Names {
     /// Case, `_` and `-` do not count; misspellings, prefixes and parts of a name are found. An IRI is compared by
     /// what follows its last `/` or `#`. The cost is one pass over all names.
     pub fn suggest(&self, name: &str, k: usize) -> Vec<String> {
-        suggest::nearest(self.iter(), name, k)
-            .into_iter()
-            .map(str::to_owned)
-            .collect()
+        suggest::nearest(self.iter(), name, k).into_iter().map(str::to_owned).collect()
     }
 
     /// Heap memory held, in bytes.
     pub fn memory_bytes(&self) -> usize {
-        self.text.capacity()
-            + self.ends.capacity() * size_of::<usize>()
-            + self.ids.allocation_size()
+        self.text.capacity() + self.ends.capacity() * size_of::<usize>() + self.ids.allocation_size()
     }
 
     /// Gives back the room kept for more names.
@@ -186,10 +171,7 @@ mod tests {
     #[test]
     fn ids_are_dense_and_in_order_of_first_sight() {
         let mut names = Names::new();
-        let ids: Vec<u32> = ["b", "a", "", "b", "a", "ü b"]
-            .iter()
-            .map(|n| names.intern(n))
-            .collect();
+        let ids: Vec<u32> = ["b", "a", "", "b", "a", "ü b"].iter().map(|n| names.intern(n)).collect();
         assert_eq!(ids, [0, 1, 2, 0, 1, 3]);
         assert_eq!(names.iter().collect::<Vec<_>>(), ["b", "a", "", "ü b"]);
         assert_eq!(names.id("ü b"), Some(3));

@@ -43,8 +43,7 @@ impl Prefixes {
         }
         let longer = |(_, n): &(String, String)| n.len() >= namespace.len();
         let at = self.entries.partition_point(longer);
-        self.entries
-            .insert(at, (prefix.to_owned(), namespace.to_owned()));
+        self.entries.insert(at, (prefix.to_owned(), namespace.to_owned()));
     }
 
     /// Whether there is none.
@@ -82,10 +81,8 @@ impl Prefixes {
             }
         }
         let well_known = |ns: &str| WELL_KNOWN.iter().find(|w| w.1 == ns).map(|w| w.0);
-        let mut common: Vec<(&str, usize)> = uses
-            .into_iter()
-            .filter(|&(ns, count)| count >= 2 || well_known(ns).is_some())
-            .collect();
+        let mut common: Vec<(&str, usize)> =
+            uses.into_iter().filter(|&(ns, count)| count >= 2 || well_known(ns).is_some()).collect();
         common.sort_unstable_by_key(|&(ns, count)| (std::cmp::Reverse(count), ns));
         common.truncate(MAX_DERIVED);
 
@@ -114,13 +111,8 @@ fn label(namespace: &str) -> String {
     let host = host.strip_prefix("www.").unwrap_or(host);
     let host = host.rsplit('.').nth(1).unwrap_or(host);
     let good = |part: &str| part.starts_with(|c: char| c.is_ascii_alphabetic());
-    let part = parts
-        .rfind(|p| good(p))
-        .unwrap_or(if good(host) { host } else { "ns" });
-    part.chars()
-        .filter(char::is_ascii_alphanumeric)
-        .map(|c| c.to_ascii_lowercase())
-        .collect()
+    let part = parts.rfind(|p| good(p)).unwrap_or(if good(host) { host } else { "ns" });
+    part.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
 
 #[cfg(test)]
@@ -137,14 +129,8 @@ mod tests {
         let ann = "http://example.org/family#Ann";
         assert_eq!(prefixes.shorten(ann).as_deref(), Some("fam:Ann"));
         assert_eq!(prefixes.expand("fam:Ann").as_deref(), Some(ann));
-        assert_eq!(
-            prefixes.shorten("http://example.org/a/b").as_deref(),
-            Some("ex:a/b")
-        );
-        assert_eq!(
-            prefixes.shorten("http://default.org/x").as_deref(),
-            Some(":x")
-        );
+        assert_eq!(prefixes.shorten("http://example.org/a/b").as_deref(), Some("ex:a/b"));
+        assert_eq!(prefixes.shorten("http://default.org/x").as_deref(), Some(":x"));
         assert_eq!(prefixes.shorten("http://example.org/").as_deref(), None);
         assert_eq!(prefixes.shorten("http://other.org/x"), None);
         assert_eq!(prefixes.expand("nope:x"), None);

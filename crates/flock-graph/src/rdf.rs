@@ -55,11 +55,7 @@ pub(crate) fn read(
     sink: &mut dyn FnMut(&str, &str, &str),
 ) -> Result<(), LoadError> {
     anonymous.possible = source.format != Format::NTriples;
-    let mut pass = Pass {
-        report,
-        anonymous,
-        sink,
-    };
+    let mut pass = Pass { report, anonymous, sink };
     match source.format {
         Format::RdfXml => xml(source, &mut pass, prefixes),
         Format::Turtle => {
@@ -82,12 +78,8 @@ pub(crate) fn read(
     }
 }
 
-/// N-Triples, line by line: a line of three plain IRIs is cut by hand, which is ten times as fast; the parser gets the rest.
-fn lines(
-    source: &mut Source<'_>,
-    pass: &mut Pass<'_>,
-    options: &LoadOptions,
-) -> Result<(), LoadError> {
+/// N-Triples, line by line: a line of three plain IRIs is cut by hand, six times as fast; the parser gets the rest.
+fn lines(source: &mut Source<'_>, pass: &mut Pass<'_>, options: &LoadOptions) -> Result<(), LoadError> {
     let mut reader = BufReader::with_capacity(256 << 10, source.take_reader());
     let (mut line, mut number) = (Vec::new(), 0);
     loop {
@@ -135,20 +127,13 @@ fn plain_triple(line: &[u8]) -> Option<[&str; 3]> {
 
 fn plain_iri(iri: &[u8]) -> Option<&str> {
     let rest = iri.strip_prefix(b"http")?;
-    let rest = rest
-        .strip_prefix(b"s")
-        .unwrap_or(rest)
-        .strip_prefix(b"://")?;
+    let rest = rest.strip_prefix(b"s").unwrap_or(rest).strip_prefix(b"://")?;
     let (host, path) = rest.split_at(memchr(b'/', rest)?);
     let (path, fragment) = path.split_at(memchr(b'#', path).unwrap_or(path.len()));
     let fragment = fragment.strip_prefix(b"#").unwrap_or(fragment);
     let all = |part: &[u8], kind: u8| part.iter().all(|&b| PLAIN[b as usize] & kind != 0);
     let plain = all(host, HOST) && all(path, PATH) && all(fragment, PATH);
-    if plain {
-        str::from_utf8(iri).ok()
-    } else {
-        None
-    }
+    if plain { str::from_utf8(iri).ok() } else { None }
 }
 
 const HOST: u8 = 1;
@@ -171,11 +156,7 @@ const PLAIN: [u8; 256] = {
 
 /// RDF/XML is parsed from memory: its parser gives the byte of an error, and the line is counted from that. After an
 /// error in XML nothing that follows can be trusted, so `lenient` does not apply.
-fn xml(
-    source: &mut Source<'_>,
-    pass: &mut Pass<'_>,
-    prefixes: &mut Prefixes,
-) -> Result<(), LoadError> {
+fn xml(source: &mut Source<'_>, pass: &mut Pass<'_>, prefixes: &mut Prefixes) -> Result<(), LoadError> {
     let mut bytes = Vec::new();
     if let Err(error) = source.reader.read_to_end(&mut bytes) {
         return Err(source.failed(error));
@@ -193,15 +174,8 @@ fn xml(
                 let offset = (triples.buffer_position() as usize).min(bytes.len());
                 let line = memchr_iter(b'\n', &bytes[..offset]).count() as u64 + 1;
                 let message = error.to_string();
-                let what = RowError::Rdf {
-                    hint: rdf_hint(&message),
-                    message,
-                };
-                return Err(LoadError::Row {
-                    file: source.file.clone(),
-                    line,
-                    what,
-                });
+                let what = RowError::Rdf { hint: rdf_hint(&message), message };
+                return Err(LoadError::Row { file: source.file.clone(), line, what });
             }
         }
     }
@@ -224,17 +198,10 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    fn bad(
-        &mut self,
-        source: &Source<'_>,
-        options: &LoadOptions,
-        line: u64,
-        what: RowError,
-    ) -> Result<(), LoadError> {
+    fn bad(&mut self, source: &Source<'_>, options: &LoadOptions, line: u64, what: RowError) -> Result<(), LoadError> {
         self.report.rows += 1;
         let file = source.file.clone();
-        self.report
-            .skip(LoadError::Row { file, line, what }, options)
+        self.report.skip(LoadError::Row { file, line, what }, options)
     }
 
     fn triple(&mut self, triple: &Triple) {
@@ -263,10 +230,7 @@ fn row_error(error: &TurtleSyntaxError) -> RowError {
         let byte = error.location().start.column as usize + 1;
         return RowError::InvalidUtf8 { byte };
     }
-    RowError::Rdf {
-        message: message.to_owned(),
-        hint: rdf_hint(message),
-    }
+    RowError::Rdf { message: message.to_owned(), hint: rdf_hint(message) }
 }
 
 fn rdf_hint(message: &str) -> Option<&'static str> {

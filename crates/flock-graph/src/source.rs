@@ -67,12 +67,7 @@ impl<'a> Source<'a> {
             },
         };
         // The format is not known yet: the bytes had to be unpacked first.
-        let mut source = Source {
-            file,
-            format: Format::Tsv,
-            reader,
-            compression,
-        };
+        let mut source = Source { file, format: Format::Tsv, reader, compression };
         let mut head = peek(&mut source.reader, HEAD).map_err(|e| source.failed(e))?;
         if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
             return Err(LoadError::Utf16 { file: source.file });
@@ -100,11 +95,7 @@ impl<'a> Source<'a> {
     pub(crate) fn failed(&self, source: io::Error) -> LoadError {
         let file = self.file.clone();
         match self.compression {
-            Some(compression) => LoadError::Damaged {
-                file,
-                compression,
-                source,
-            },
+            Some(compression) => LoadError::Damaged { file, compression, source },
             None => LoadError::Io { file, source },
         }
     }

@@ -4,21 +4,10 @@ use flock_graph::{Format, Graph, LoadError, LoadOptions, LoadReport, load_reader
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-const FORMATS: [Format; 5] = [
-    Format::Tsv,
-    Format::Csv,
-    Format::NTriples,
-    Format::Turtle,
-    Format::RdfXml,
-];
+const FORMATS: [Format; 5] = [Format::Tsv, Format::Csv, Format::NTriples, Format::Turtle, Format::RdfXml];
 
 fn options(format: Format, lenient: bool) -> LoadOptions {
-    LoadOptions {
-        format: Some(format),
-        lenient,
-        header: Some(false),
-        columns: None,
-    }
+    LoadOptions { format: Some(format), lenient, header: Some(false), columns: None }
 }
 
 fn run(content: &[u8], options: &LoadOptions) -> Result<(Graph, LoadReport), LoadError> {
@@ -38,12 +27,7 @@ fn triples(graph: &Graph) -> Vec<[String; 3]> {
 
 /// The same cases in every run.
 fn config() -> ProptestConfig {
-    ProptestConfig {
-        cases: 2000,
-        rng_seed: RngSeed::Fixed(20),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
+    ProptestConfig { cases: 2000, rng_seed: RngSeed::Fixed(20), failure_persistence: None, ..ProptestConfig::default() }
 }
 
 /// Lenient never does worse than strict, does the same where nothing is wrong, and its counts add up.
@@ -69,13 +53,7 @@ fn check_counts(content: &[u8], format: Format) -> Result<(), TestCaseError> {
         prop_assert_eq!(report.triples, graph.topology().num_triples() as u64);
         prop_assert!(!graph.entities().iter().any(str::is_empty));
     }
-    if let Err(LoadError::Empty {
-        rows,
-        literals,
-        skipped,
-        ..
-    }) = &lenient
-    {
+    if let Err(LoadError::Empty { rows, literals, skipped, .. }) = &lenient {
         prop_assert_eq!(*rows, literals + skipped);
     }
     Ok(())
