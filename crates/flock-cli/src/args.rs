@@ -21,6 +21,7 @@ const MODEL: &str = "Model";
 Examples:
   flock-kg predict data/countries.tsv Portugal borders '?'
   flock-kg info data/countries.tsv
+  flock-kg doctor
 
 The environment variable FLOCK_SIMD=portable|avx2|avx512 forces an instruction set."
 )]
@@ -39,6 +40,14 @@ pub enum Command {
     Info(Info),
     /// Turn a PyTorch checkpoint into a safetensors file
     Import(Import),
+    /// Show what this machine offers and test that answers come out right
+    Doctor(Doctor),
+    /// Train a model from its beginnings on one or more graphs
+    Pretrain(Box<crate::pretrain::Args>),
+    /// Train a model further on one graph
+    Finetune(Box<crate::finetune::Args>),
+    /// Train on the Petals graphs, which test what a model can tell apart
+    Petals(Box<crate::petals::Args>),
     /// Measure speed against this machine's peak
     Bench(Bench),
     /// Print a completion script for a shell
@@ -210,6 +219,23 @@ pub struct Import {
     /// Checkpoint to write; an existing file is replaced
     #[arg(value_name = "SAFETENSORS")]
     pub to: PathBuf,
+}
+
+/// Arguments of `doctor`.
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Exit status 1 if a test fails.\n\nExample:\n  flock-kg doctor --model flock-entity.safetensors"
+)]
+pub struct Doctor {
+    /// One JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Checkpoint to look at; may be given twice [default: the built-in models]
+    #[arg(long, value_name = "FILE")]
+    pub model: Vec<PathBuf>,
+    /// Threads [default: all]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub threads: Option<usize>,
 }
 
 /// Arguments of `bench`.

@@ -232,7 +232,7 @@ impl Report {
         row("relations", grouped(g.relations.into()));
         let left_out =
             [(g.duplicates, "duplicates dropped"), (g.literals, "literals skipped"), (g.skipped, "bad rows skipped")];
-        let left_out = left_out.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("; {} {what}", grouped(*n)));
+        let left_out = left_out.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("; {what}: {}", grouped(*n)));
         row("triples", format!("{}{}", grouped(g.triples as u64), left_out.collect::<String>()));
         let d = &g.degree;
         row(
@@ -288,6 +288,7 @@ fn duration(seconds: f64) -> String {
 
 fn size(bytes: usize) -> String {
     match bytes as f64 / 1e6 {
+        mb if mb < 0.1 => format!("{:.0} kB", mb * 1e3),
         mb if mb < 10.0 => format!("{mb:.1} MB"),
         mb if mb < 10_000.0 => format!("{mb:.0} MB"),
         mb => format!("{:.1} GB", mb / 1e3),

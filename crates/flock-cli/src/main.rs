@@ -4,13 +4,18 @@
 
 mod args;
 mod batch;
+mod doctor;
 mod failure;
+mod finetune;
 mod import;
 mod info;
 mod load;
 mod models;
+mod petals;
 mod predict;
+mod pretrain;
 mod table;
+mod train;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -24,6 +29,10 @@ fn main() -> ExitCode {
         Command::Predict(args) => predict::run(args),
         Command::Info(args) => info::run(args),
         Command::Import(args) => import::run(args),
+        Command::Doctor(args) => doctor::run(args),
+        Command::Pretrain(args) => pretrain::run(*args),
+        Command::Finetune(args) => finetune::run(*args),
+        Command::Petals(args) => petals::run(*args),
         Command::Bench(args) => bench(args),
         Command::Completions { shell } => completions(shell),
     };

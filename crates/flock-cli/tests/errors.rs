@@ -1,0 +1,177 @@
+//! What goes wrong is said in one line on standard error, with status 1; misuse has status 2. Nothing goes to standard output.
+
+mod common;
+
+use common::Place;
+
+/// Runs, expects status 1 and exactly this line.
+#[track_caller]
+fn fails(place: &Place, args: &[&str], message: &str) {
+    let ran = place.run(args);
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(1), "", format!("error: {message}\n").as_str()));
+}
+
+/// Runs, expects status 2 and this at the beginning of standard error.
+#[track_caller]
+fn misuse(place: &Place, args: &[&str], message: &str) {
+    let ran = place.run(args);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{ran:?}");
+    assert!(ran.err.starts_with(&format!("error: {message}")), "{}", ran.err);
+}
+
+#[test]
+fn graph_files() {
+    let place = Place::new();
+    place.write("empty.tsv", "");
+    place.write("two.tsv", "Lisbon\tPortugal\n");
+    place.write("latin.tsv", b"Lisbon\tin\tPortugal\nS\xe3o Paulo\tin\tBrazil\n");
+    for command in [["predict", "FILE", "a", "b", "?"].as_slice(), &["info", "FILE"]] {
+        let with = |file| command.iter().map(|a| if *a == "FILE" { file } else { *a }).collect::<Vec<&str>>();
+        fails(&place, &with("nope.tsv"), "nope.tsv: no such file; hint: check the path, or name - for standard input");
+        let ran = place.run(&with("."));
+        assert_eq!(ran.code, Some(1));
+        assert!(ran.err.starts_with("error: .: is a directory, expected a graph file"), "{}", ran.err);
+        let ran = place.run(&with("empty.tsv"));
+        assert_eq!(ran.code, Some(1));
+        assert!(ran.err.starts_with("error: empty.tsv: no triples, expected at least one"), "{}", ran.err);
+        let message = "two.tsv:1: expected 3 tab-separated fields, found 2; \
+                       hint: a triple needs a relation too: head, relation, tail";
+        fails(&place, &with("two.tsv"), message);
+        let ran = place.run(&with("latin.tsv"));
+        assert_eq!(ran.code, Some(1));
+        assert!(ran.err.starts_with("error: latin.tsv:2: invalid UTF-8 at byte 2"), "{}", ran.err);
+        assert!(ran.err.lines().count() == 1);
+    }
+}
+
+#[test]
+fn names() {
+    let place = Place::new();
+    let predict = |texts: [&'static str; 3]| place.predict(&texts);
+    let ran = predict(["Portgual", "borders", "?"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""));
+    assert_eq!(ran.err, "error: unknown entity \"Portgual\"; near names: \"Portugal\"\n");
+    let ran = predict(["?", "border", "Spain"]);
+    assert_eq!(ran.err, "error: unknown relation \"border\"; near names: \"borders\"\n");
+    let ran = predict(["Spain", "Portugal", "?"]);
+    assert!(ran.err.starts_with("error: unknown relation \"Portugal\" (that is the name of an entity)"), "{}", ran.err);
+}
+
+#[test]
+fn questions() {
+    let place = Place::new();
+    let one = "expected one ? among head, relation and tail, found ";
+    // The graph does not even have to be there.
+    misuse(&place, &["predict", "nope.tsv", "Portugal", "borders", "Spain"], &format!("{one}none"));
+    misuse(&place, &["predict", "nope.tsv", "?", "borders", "?"], &format!("{one}2"));
+    misuse(&place, &["predict", "world.tsv", "Portugal", "borders"], "the following required arguments");
+    misuse(&place, &["predict", "world.tsv"], "the following required arguments");
+    misuse(
+        &place,
+        &["predict", "world.tsv", "a", "b", "?", "--queries", "q.tsv"],
+        "the argument '[HEAD]' cannot be used with '--queries <FILE>'",
+    );
+    misuse(&place, &["predict", "-", "--queries", "-"], "only one of GRAPH, --queries and --among");
+}
+
+#[test]
+fn options() {
+    let place = Place::new();
+    let with = |extra: &[&'static str]| [&["predict", "world.tsv", "Portugal", "borders", "?"], extra].concat();
+    misuse(
+        &place,
+        &with(&["--threads", "0"]),
+        "invalid value '0' for '--threads <N>': expected a number from 1 to 1024",
+    );
+    misuse(&place, &with(&["--walks", "0"]), "invalid value '0' for '--walks <N>'");
+    misuse(&place, &with(&["--passes", "0"]), "invalid value '0' for '--passes <P>'");
+    misuse(&place, &with(&["--precision", "f16"]), "invalid value 'f16' for '--precision <PRECISION>'");
+    misuse(
+        &place,
+        &with(&["--columns", "1,2"]),
+        "invalid value '1,2' for '--columns <H,R,T>': expected three different",
+    );
+    misuse(&place, &with(&["--columns", "0,1,2"]), "invalid value '0,1,2'");
+    misuse(&place, &with(&["--columns", "1,1,2"]), "invalid value '1,1,2'");
+    misuse(&place, &with(&["--header", "--no-header"]), "the argument '--header' cannot be used with '--no-header'");
+    misuse(&place, &with(&["--frobnicate"]), "unexpected argument '--frobnicate'");
+    misuse(&place, &["frobnicate"], "unrecognized subcommand 'frobnicate'");
+    let ran = place.command(&with(&[])).env("FLOCK_SIMD", "mmx").output().unwrap();
+    assert_eq!(ran.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&ran.stderr).starts_with("error: FLOCK_SIMD: "), "{ran:?}");
+}
+
+#[test]
+fn models() {
+    let place = Place::new();
+    let ask = |texts: [&'static str; 3], models: &[&'static str]| {
+        let models = models.iter().flat_map(|m| ["--model", m]);
+        ["predict", "world.tsv"].into_iter().chain(texts).chain(models).collect::<Vec<&str>>()
+    };
+    let tail = ["Portugal", "borders", "?"];
+    fails(
+        &place,
+        &ask(["Portugal", "?", "Spain"], &["entity.safetensors"]),
+        "entity.safetensors: this is an entity model: it cannot answer (head, ?, tail); \
+         give --model one trained for that task",
+    );
+    fails(
+        &place,
+        &ask(tail, &["relation.safetensors"]),
+        "relation.safetensors: this is a relation model: it cannot answer (head, relation, ?); \
+         give --model one trained for that task",
+    );
+    fails(
+        &place,
+        &ask(tail, &["entity.safetensors", "entity.safetensors"]),
+        "entity.safetensors and entity.safetensors are both entity models; give --model one of each task",
+    );
+    for (file, begins) in [("world.tsv", "world.tsv: not a safetensors file: "), ("nope", "nope: "), (".", ".: ")] {
+        let ran = place.run(&ask(tail, &[file]));
+        assert_eq!((ran.code, ran.err.lines().count()), (Some(1), 1), "{ran:?}");
+        assert!(ran.err.starts_with(&format!("error: {begins}")), "{}", ran.err);
+    }
+    let ran = place.run(&["import", "world.tsv", "out.safetensors"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.err.starts_with("error: world.tsv: not a PyTorch zip file"), "{}", ran.err);
+    assert!(!place.path("out.safetensors").exists());
+}
+
+#[test]
+fn among() {
+    let place = Place::new();
+    let with = |file| place.predict(&["Portugal", "borders", "?", "--among", file]);
+    place.write("typo.txt", "Spain\n\nFrnace\n");
+    let ran = with("typo.txt");
+    assert_eq!(ran.err, "error: typo.txt:3: unknown entity \"Frnace\"; near names: \"France\"\n");
+    assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""));
+    place.write("blank.txt", "\n \n");
+    assert_eq!(with("blank.txt").err, "error: blank.txt: no names, expected one per line\n");
+    place.write("latin.txt", b"Spain\nS\xe3o Paulo\n");
+    assert_eq!(with("latin.txt").err, "error: latin.txt:2: invalid UTF-8, expected one name per line\n");
+    assert!(with("nope.txt").err.starts_with("error: nope.txt: cannot read: "));
+}
+
+#[test]
+fn query_files() {
+    let place = Place::new();
+    assert!(place.predict(&["--queries", "nope.tsv"]).err.starts_with("error: nope.tsv: cannot read: "));
+    assert_eq!(place.predict(&["--queries", "."]).err, "error: .: is a directory, expected a file of queries\n");
+    place.write("none.tsv", "\n");
+    let ran = place.predict(&["--queries", "none.tsv"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), ""));
+    assert_eq!(ran.err, "warning: none.tsv: no queries\n");
+}
+
+/// A full disk is an error, not a silent success.
+#[cfg(target_os = "linux")]
+#[test]
+fn full_disk() {
+    let place = Place::new();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let args = common::predict_args(&["Portugal", "borders", "?"]);
+    let output = place.command(&args).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(err.starts_with("error: cannot write to standard output: "), "{err}");
+}

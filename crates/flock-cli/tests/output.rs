@@ -1,0 +1,383 @@
+//! What the commands print.
+
+mod common;
+
+use common::{Place, predict_args};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::Stdio;
+
+const QUERIES: &str = "Portugal\tborders\t?
+Portugal\t?\tSpain
+
+?\tcapital_of\tFrance
+Portgual\tborders\t?
+Iceland\tin\t?
+only two\tfields
+Spain\tborders\tFrance
+";
+
+fn names(reply: &Value) -> Vec<&str> {
+    reply["answers"].as_array().unwrap().iter().map(|a| a["name"].as_str().unwrap()).collect()
+}
+
+fn keys(value: &Value) -> Vec<&str> {
+    let mut keys: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    keys
+}
+
+#[test]
+fn json_of_one_query() {
+    let place = Place::new();
+    let ran = place.predict(&["Portugal", "borders", "?", "--json", "--top", "0", "--passes", "3", "--seed", "5"]);
+    let [reply] = &ran.json()[..] else { panic!("{ran:?}") };
+    let want = ["answers", "candidates", "coverage", "model", "passes", "query", "seed", "unreached", "walks"];
+    assert_eq!(keys(reply), want);
+    assert_eq!(reply["query"], json!(["Portugal", "borders", "?"]));
+    assert_eq!((&reply["seed"], &reply["walks"], &reply["passes"]), (&json!(5), &json!(2), &json!(3)));
+    assert_eq!(reply["model"]["origin"], "entity.safetensors");
+    assert_eq!(reply["model"]["task"], "entity");
+    assert_eq!(reply["model"]["precision"], "f32");
+    assert_eq!(reply["model"]["sha256"].as_str().unwrap().len(), 64);
+    assert_eq!(keys(&reply["unreached"]), ["count", "logit", "probability", "rank"]);
+
+    let answers = reply["answers"].as_array().unwrap();
+    let number = |v: &Value| v.as_f64().unwrap();
+    let mut before = f64::INFINITY;
+    for answer in answers {
+        assert_eq!(keys(answer), ["known", "logit", "name", "probability", "rank", "spread", "visits"]);
+        let logit = number(&answer["logit"]);
+        assert!(logit <= before);
+        assert!((number(&answer["probability"]) - 1.0 / (1.0 + (-logit).exp())).abs() < 1e-12);
+        assert!(number(&answer["spread"]) >= 0.0 && number(&answer["visits"]) >= 1.0);
+        assert_eq!(answer["known"], answer["name"] == "Spain");
+        before = logit;
+    }
+    // Walks start at Portugal: it and its neighbours are reached, and with what is not that makes all ten entities.
+    assert!(["Portugal", "Spain", "Lisbon"].iter().all(|n| names(reply).contains(n)));
+    assert_eq!(reply["candidates"], 10);
+    assert_eq!(answers.len() as u64 + reply["unreached"]["count"].as_u64().unwrap(), 10);
+    assert_eq!(number(&reply["coverage"]), answers.len() as f64 / 10.0);
+}
+
+#[test]
+fn a_relation_query_ranks_all_relations() {
+    let place = Place::new();
+    let ran = place.predict(&["Portugal", "?", "Spain", "--json"]);
+    let reply = &ran.json()[0];
+    assert_eq!(reply["query"], json!(["Portugal", "?", "Spain"]));
+    assert_eq!((&reply["model"]["task"], &reply["candidates"]), (&json!("relation"), &json!(3)));
+    for answer in reply["answers"].as_array().unwrap() {
+        assert_eq!(answer["known"], answer["name"] == "borders");
+        assert_eq!(answer["visits"], Value::Null);
+        // One pass has no spread.
+        assert_eq!(answer["spread"], 0.0);
+    }
+}
+
+#[test]
+fn a_batch_answers_as_single_queries_do_and_survives_bad_rows() {
+    let place = Place::new();
+    place.write("q.tsv", QUERIES);
+    let batch = place.predict(&["--queries", "q.tsv", "--json"]);
+    assert_eq!(batch.code, Some(1));
+    let lines: Vec<&str> = batch.out.lines().collect();
+    assert_eq!(lines.len(), 7);
+    let single = |texts: [&str; 3]| place.predict(&[&texts[..], &["--json"]].concat()).ok();
+    assert_eq!(lines[0], single(["Portugal", "borders", "?"]).trim_end());
+    assert_eq!(lines[1], single(["Portugal", "?", "Spain"]).trim_end());
+    assert_eq!(lines[2], single(["?", "capital_of", "France"]).trim_end());
+    assert_eq!(lines[4], single(["Iceland", "in", "?"]).trim_end());
+    let unknown = "unknown entity \"Portgual\"; near names: \"Portugal\"";
+    let fields = "expected 3 tab-separated fields, found 2";
+    let json = batch.json();
+    assert_eq!(json[3], json!({"query": ["Portgual", "borders", "?"], "line": 5, "error": unknown}));
+    assert_eq!(json[5], json!({"query": ["only two", "fields"], "line": 7, "error": fields}));
+    assert_eq!(json[6]["line"], 8);
+    let err: Vec<&str> = batch.err.lines().collect();
+    assert_eq!(err.len(), 4);
+    assert_eq!(err[0], format!("error: q.tsv:5: {unknown}"));
+    assert_eq!(err[1], format!("error: q.tsv:7: {fields}"));
+    assert!(err[2].starts_with("error: q.tsv:8: expected one ? among head, relation and tail, found none"));
+    assert_eq!(err[3], "error: 3 of 7 queries failed");
+
+    // From standard input only the name of the place differs.
+    let piped = place.run_with_stdin(&predict_args(&["--queries", "-", "--json"]), QUERIES);
+    assert_eq!((piped.code, &piped.out), (Some(1), &batch.out));
+    assert!(piped.err.starts_with(&format!("error: <stdin>:5: {unknown}\n")));
+    // And a batch that needs a model that was not given goes on with the others.
+    place.write("mixed.tsv", "Portugal\t?\tSpain\nPortugal\tborders\t?\n");
+    let args = ["predict", "world.tsv", "--queries", "mixed.tsv", "--json", "--model", "entity.safetensors"];
+    let ran = place.run(&args);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.json()[0]["error"].as_str().unwrap().contains("cannot answer (head, ?, tail)"));
+    assert_eq!(ran.json()[1]["query"], json!(["Portugal", "borders", "?"]));
+}
+
+#[test]
+fn csv_queries() {
+    let place = Place::new();
+    place.write("odd.csv", "\"Smith, Ann\",knows,\"Bob \"\"B\"\" Roe\"\n\"Bob \"\"B\"\" Roe\",knows,Cid\n");
+    place.write("q.csv", "\"Smith, Ann\",knows,?\n?,knows,\"Bob \"\"B\"\" Roe\"\n");
+    let model = ["--model", "entity.safetensors", "--walks", "2"];
+    let ran = place.run(&[&["predict", "odd.csv", "--queries", "q.csv", "--json"][..], &model].concat());
+    let replies = ran.json();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(replies[0]["query"], json!(["Smith, Ann", "knows", "?"]));
+    assert_eq!(replies[1]["query"], json!(["?", "knows", "Bob \"B\" Roe"]));
+}
+
+#[test]
+fn the_same_bits_on_any_number_of_threads() {
+    let place = Place::new();
+    place.write("q.tsv", QUERIES);
+    for precision in ["f32", "bf16"] {
+        let with = |threads| {
+            let args = ["--queries", "q.tsv", "--json", "--passes", "3", "--top", "0"];
+            let more = ["--threads", threads, "--precision", precision];
+            place.predict(&[&args[..], &more].concat()).out
+        };
+        let one = with("1");
+        assert_eq!(one.lines().count(), 7);
+        assert_eq!(one, with("2"));
+        assert_eq!(one, with("5"));
+    }
+    let seeded = |seed| place.predict(&["Portugal", "borders", "?", "--json", "--seed", seed]).ok();
+    assert_eq!(seeded("1"), seeded("1"));
+    assert_ne!(seeded("1"), seeded("2"));
+}
+
+#[test]
+fn novel_answers_only() {
+    let place = Place::new();
+    let ask = |extra: &[&str]| {
+        let args = ["predict", "world.tsv", "?", "in", "Europe", "--json", "--top", "0", "--walks", "40"];
+        place.run(&[&args[..], &["--model", "entity.safetensors"], extra].concat()).json().remove(0)
+    };
+    let (all, novel) = (ask(&[]), ask(&["--novel"]));
+    // 40 · 3 walks of 12 positions reach all ten entities of so small a graph.
+    assert_eq!((&all["candidates"], &all["coverage"]), (&json!(10), &json!(1.0)));
+    let known = ["France", "Portugal", "Spain"];
+    let left: Vec<&str> = names(&all).into_iter().filter(|n| !known.contains(n)).collect();
+    assert_eq!(names(&novel), left);
+    assert_eq!(novel["candidates"], 7);
+    let ranks: Vec<u64> = novel["answers"].as_array().unwrap().iter().map(|a| a["rank"].as_u64().unwrap()).collect();
+    assert_eq!(ranks, [1, 2, 3, 4, 5, 6, 7]);
+}
+
+/// A path n0 → n1 → … → n500, whose far end a few short walks cannot reach.
+fn path_graph() -> String {
+    (0..500).map(|i| format!("n{i}\tnext\tn{}\n", i + 1)).collect()
+}
+
+#[test]
+fn among_a_list_every_name_is_ranked() {
+    let place = Place::new();
+    place.write("path.tsv", path_graph());
+    // Fifty names ten apart, one of them twice. Six walks (three starts, two updates) of 12 positions meet two each at most.
+    let list: String = (0..50).map(|i| format!("n{}\r\n", 10 * i + 5)).collect();
+    place.write("list.txt", format!("{list}\nn5\n"));
+    let ask = |top| {
+        let args = ["predict", "path.tsv", "n5", "next", "?", "--json", "--model", "entity.safetensors"];
+        let reply = place.run(&[&args[..], &["--walks", "1", "--among", "list.txt", "--top", top]].concat()).ok();
+        serde_json::from_str::<Value>(&reply).unwrap()
+    };
+    let all = ask("0");
+    let mut listed = names(&all);
+    listed.sort_unstable();
+    listed.dedup();
+    assert_eq!((listed.len(), &all["candidates"]), (50, &json!(50)));
+    let answers = all["answers"].as_array().unwrap();
+    let missed: Vec<&Value> = answers.iter().filter(|a| a["visits"] == 0).collect();
+    assert!(missed.len() >= 38, "{all}");
+    assert_eq!(all["unreached"]["count"], missed.len());
+    for answer in missed {
+        assert_eq!((&answer["logit"], &answer["rank"]), (&all["unreached"]["logit"], &all["unreached"]["rank"]));
+    }
+    // A shorter list has the same ranks among the same candidates.
+    let one = ask("1");
+    assert_eq!((one["answers"].as_array().unwrap().len(), &one["candidates"]), (1, &json!(50)));
+    assert_eq!((&one["answers"][0], &one["unreached"]), (&answers[0], &all["unreached"]));
+}
+
+#[test]
+fn tables() {
+    let place = Place::new();
+    let out = place.predict(&["Portugal", "borders", "?", "--passes", "2"]).ok();
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(lines[0], "Portugal  borders  ?");
+    assert_eq!(
+        lines[1].split_whitespace().collect::<Vec<_>>(),
+        ["rank", "entity", "probability", "logit", "spread", "visits"]
+    );
+    let spain = lines.iter().find(|l| l.contains("Spain")).unwrap();
+    assert!(spain.ends_with("  known"));
+    assert_eq!(lines.iter().filter(|l| l.ends_with("known")).count(), 1);
+    let one = place.predict(&["Portugal", "?", "Spain"]).ok();
+    assert!(one.lines().nth(2).unwrap().contains(" –"), "{one}");
+
+    place.write("path.tsv", path_graph());
+    let args = ["predict", "path.tsv", "n0", "next", "?", "--walks", "1", "--model", "entity.safetensors"];
+    let out = place.run(&args).ok();
+    let last = out.lines().last().unwrap();
+    assert!(last.contains(" of 501 entities were not reached by any walk; they share probability 0."), "{out}");
+    assert!(last.ends_with(')') && last.contains(" (rank "), "{out}");
+}
+
+#[test]
+fn iris_are_short_in_tables_and_whole_in_json() {
+    let place = Place::new();
+    place.write("g.ttl", "@prefix ex: <http://example.org/> .\nex:a ex:knows ex:b . ex:b ex:knows ex:c .\n");
+    let ask = |extra: &[&str]| {
+        let args = ["predict", "g.ttl", "ex:a", "<http://example.org/knows>", "?", "--walks", "2"];
+        place.run(&[&args[..], &["--model", "entity.safetensors"], extra].concat())
+    };
+    assert!(ask(&[]).ok().starts_with("ex:a  ex:knows  ?\n"));
+    let iris = json!(["http://example.org/a", "http://example.org/knows", "?"]);
+    assert_eq!(ask(&["--json"]).json()[0]["query"], iris);
+}
+
+#[test]
+fn an_untrained_model_is_announced_on_standard_error() {
+    let place = Place::new();
+    let ran = place.run(&["predict", "world.tsv", "Portugal", "borders", "?", "--json", "--walks", "1"]);
+    assert_eq!(ran.code, Some(0));
+    let untrained = ran.json()[0]["model"]["origin"].as_str().unwrap().starts_with("untrained");
+    assert_eq!(ran.err.contains("UNTRAINED"), untrained);
+    assert!(ran.err.lines().count() <= 1, "{}", ran.err);
+}
+
+#[test]
+fn a_graph_from_standard_input() {
+    let place = Place::new();
+    let args = ["predict", "-", "Portugal", "borders", "?", "--json", "--model", "entity.safetensors", "--walks", "2"];
+    let piped = place.run_with_stdin(&args, common::WORLD).ok();
+    assert_eq!(piped, place.predict(&["Portugal", "borders", "?", "--json"]).ok());
+}
+
+#[test]
+fn bad_rows_are_skipped_if_allowed() {
+    let place = Place::new();
+    place.write("bad.tsv", format!("{}only two\tfields\n", common::WORLD));
+    let args = ["predict", "bad.tsv", "Portugal", "borders", "?", "--lenient", "--walks", "2"];
+    let ran = place.run(&[&args[..], &["--model", "entity.safetensors"]].concat());
+    assert_eq!(ran.code, Some(0));
+    assert!(ran.err.starts_with("warning: 1 of 12 rows skipped as malformed; the first: bad.tsv:12: "), "{}", ran.err);
+}
+
+/// A program that asks one question at a time gets each answer before it asks the next.
+#[test]
+fn answers_come_at_once() {
+    let place = Place::new();
+    let args = predict_args(&["--queries", "-", "--json"]);
+    let mut child = place.command(&args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    for head in ["Portugal", "Spain"] {
+        writeln!(stdin, "{head}\tborders\t?").unwrap();
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        assert!(line.starts_with(&format!("{{\"query\":[\"{head}\"")), "{line}");
+    }
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
+}
+
+/// `… | head` is no error.
+#[test]
+fn a_closed_pipe_is_silent() {
+    let place = Place::new();
+    // Far more output than a pipe holds.
+    place.write("many.tsv", "Portugal\tborders\t?\n".repeat(3000));
+    let args = predict_args(&["--queries", "many.tsv", "--json"]);
+    let mut child = place.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    stdout.read_exact(&mut [0; 100]).unwrap();
+    drop(stdout);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+}
+
+/// Ctrl-C ends a run at once; a shell then shows status 130.
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_the_run() {
+    let place = Place::new();
+    let args = predict_args(&["--queries", "-"]);
+    let mut child = place.command(&args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    writeln!(child.stdin.as_mut().unwrap(), "Portugal\tborders\t?").unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let start = std::time::Instant::now();
+    let kill = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(kill.success());
+    let status = child.wait().unwrap();
+    use std::os::unix::process::ExitStatusExt;
+    // 128 + 2 is what a shell makes of it.
+    assert!(status.signal() == Some(2) || status.code() == Some(130), "{status:?}");
+    assert!(start.elapsed().as_secs() < 5);
+}
+
+#[test]
+fn info_counts_right() {
+    let place = Place::new();
+    let ran = place.run(&["info", "world.tsv", "--json", "--model", "entity.safetensors"]);
+    let report = &ran.json()[0];
+    // By hand: Lisbon, Madrid, Paris, Reykjavik, Iceland have one neighbour; Portugal, France, Europe three; Spain four;
+    // Nowhere none: sum 18 over ten.
+    let want = json!({
+        "entities": 10, "relations": 3, "triples": 10, "duplicates": 1, "literals": 0, "skipped": 0,
+        "degree": {"min": 0, "median": 1.0, "mean": 1.8, "max": 4},
+        "isolated": 1, "components": 3, "largest_component": 7, "self_loops": 1,
+        "top_relations": [
+            {"name": "capital_of", "triples": 4}, {"name": "in", "triples": 4}, {"name": "borders", "triples": 2},
+        ],
+        "bytes": report["graph"]["bytes"],
+    });
+    assert_eq!(report["graph"], want);
+    let query = &report["query"];
+    // The least the rule gives, for three kinds of start.
+    assert_eq!((&query["base_walks"], &query["walks"], &query["length"]), (&json!(16), &json!(48), &json!(12)));
+    assert!(query["seconds"].as_f64().unwrap() > 0.0 && query["bytes"].as_u64().unwrap() > 48 * 12 * 256);
+    let out = place.run(&["info", "world.tsv", "--model", "relation.safetensors"]).ok();
+    assert!(out.contains("triples         10; duplicates dropped: 1\n"), "{out}");
+    assert!(out.contains("components      3; the largest has 70.0 % of the entities\n"), "{out}");
+    assert!(out.contains("relation query  64 walks of 12 positions a pass\n"), "{out}");
+}
+
+#[test]
+fn the_doctor_finds_nothing() {
+    let place = Place::new();
+    let ran = place.run(&["doctor", "--json", "--model", "entity.safetensors"]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{ran:?}");
+    let report = &ran.json()[0];
+    assert_eq!((&report["ok"], &report["models"][0]["task"]), (&json!(true), &json!("entity")));
+    let tests = report["tests"].as_array().unwrap();
+    // Three known answers, every other instruction set, threads.
+    assert_eq!(tests.len(), 3 + report["simd_available"].as_array().unwrap().len() - 1 + 1);
+    assert!(tests.iter().all(|t| t["ok"] == true));
+}
+
+#[test]
+fn import_writes_a_checkpoint() {
+    let place = Place::new();
+    let from = concat!(env!("CARGO_MANIFEST_DIR"), "/../flock-kg/tests/data/pytorch-2.15.pth");
+    let out = place.run(&["import", from, "out.safetensors"]).ok();
+    assert!(out.starts_with("out.safetensors: entity model, "), "{out}");
+    let checkpoint = flock_kg::checkpoint::Checkpoint::read(place.path("out.safetensors")).unwrap();
+    assert!(out.ends_with(&format!("SHA-256 {}\n", checkpoint.hash)));
+}
+
+#[test]
+fn help_version_and_completions() {
+    let place = Place::new();
+    assert_eq!(place.run(&["--version"]).ok(), format!("flock-kg {}\n", env!("CARGO_PKG_VERSION")));
+    for command in [&["--help"][..], &["predict", "--help"], &["info", "--help"], &["doctor", "--help"]] {
+        assert!(place.run(command).ok().contains("Example"), "{command:?}");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        let script = place.run(&["completions", shell]).ok();
+        assert!(script.contains("predict") && script.contains("novel"), "{shell}");
+    }
+}
