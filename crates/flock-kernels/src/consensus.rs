@@ -12,6 +12,9 @@
 //! visited in order within a group, in chunks of fixed size: the sums are the same bits however the groups are shared
 //! among threads.
 
+mod train;
+pub use train::{Backward, BackwardScratch};
+
 use crate::embed::{block_width, row_of};
 use crate::linear::{pack_panel, tile};
 use crate::simd::{Engine, Kernel, Mac, Vector, prefetch, prefetch_row};

@@ -15,6 +15,9 @@
 //! * −log₂e (r, z) and −2·log₂e (n) are folded into the weights, so that a gate needs `2^x` and no multiplication.
 //! * With `a = e^(−z̃)` and `b = e^(−2ñ)`: `h' = (a(1 − b) + h(1 + b)) / ((1 + a)(1 + b))`, one division for z and n.
 
+mod train;
+pub use train::{Backward, BackwardScratch, CACHED};
+
 use crate::linear::{CHUNK, pack_panel, panel_columns, tile};
 use crate::rmsnorm::{self, scale_of};
 use crate::simd::{Engine, Kernel, Mac, Vector};
@@ -225,8 +228,6 @@ pub struct Scratch {
 impl Gru {
     /// Packs the layer.
     pub fn new(engine: Engine, w: Weights<'_>) -> Gru {
-        const LOG2E: f32 = std::f32::consts::LOG2_E;
-        const FOLD: [f32; 3] = [-LOG2E, -LOG2E, -2.0 * LOG2E];
         let panel = panel_columns(engine);
         let pack = |d: Direction<'_>| {
             let mut units = Vec::with_capacity(6 * D * D);
@@ -268,23 +269,39 @@ impl Gru {
     ) {
         assert!(walks <= BLOCK && (walks == 0 || x.len().is_multiple_of(walks * D)));
         if !x.is_empty() {
-            self.engine.run(Forward { layer: self, x, walks, scratch });
+            self.engine.run(Forward::<false> { layer: self, x, walks, kept: [&mut [], &mut []], scratch });
+        }
+    }
+
+    /// The same, keeping for each direction and row what the way back needs: h', r, z, n and `W_hn h + b_hn`.
+    pub fn forward_cached(
+        &self,
+        x: &mut [f32], // (L, walks, D)
+        walks: usize,
+        kept: [&mut [f32]; 2], // (L, walks, CACHED)
+        scratch: &mut Scratch,
+    ) {
+        assert!(walks <= BLOCK && (walks == 0 || x.len().is_multiple_of(walks * D)));
+        assert!(kept.iter().all(|k| k.len() == x.len() / D * CACHED));
+        if !x.is_empty() {
+            self.engine.run(Forward::<true> { layer: self, x, walks, kept, scratch });
         }
     }
 }
 
-struct Forward<'a> {
+struct Forward<'a, const CACHE: bool> {
     layer: &'a Gru,
     x: &'a mut [f32],
     walks: usize,
+    kept: [&'a mut [f32]; 2], // (L, walks, CACHED) if CACHE
     scratch: &'a mut Scratch,
 }
 
-impl Kernel for Forward<'_> {
+impl<const CACHE: bool> Kernel for Forward<'_, CACHE> {
     type Out = ();
     #[inline(always)]
     unsafe fn run<M: Mac>(self) {
-        let Forward { layer, x, walks, scratch } = self;
+        let Forward { layer, x, walks, kept, scratch } = self;
         let units = D / M::K_PER;
         let rows = x.len() / D;
         for states in &mut scratch.states {
@@ -301,11 +318,11 @@ impl Kernel for Forward<'_> {
             for p in 0..rows {
                 scratch.scales.push(scale_of::<M::V>(x.as_ptr().add(p * D)));
             }
-            for side in 0..2 {
+            for (side, kept) in kept.into_iter().enumerate() {
                 if M::V::LANES == 16 {
-                    direction::<M, 4>(layer, side, x, walks, scratch);
+                    direction::<M, 4, CACHE>(layer, side, x, walks, kept.as_mut_ptr(), scratch);
                 } else {
-                    direction::<M, 2>(layer, side, x, walks, scratch);
+                    direction::<M, 2, CACHE>(layer, side, x, walks, kept.as_mut_ptr(), scratch);
                 }
             }
             if M::V::LANES == 16 {
@@ -319,7 +336,14 @@ impl Kernel for Forward<'_> {
 
 /// One direction over all steps: fills `scratch.states[side]`.
 #[inline(always)]
-unsafe fn direction<M: Mac, const C: usize>(layer: &Gru, side: usize, x: &[f32], walks: usize, scratch: &mut Scratch) {
+unsafe fn direction<M: Mac, const C: usize, const CACHE: bool>(
+    layer: &Gru,
+    side: usize,
+    x: &[f32],
+    walks: usize,
+    kept: *mut f32,
+    scratch: &mut Scratch,
+) {
     let (units, lanes) = (D / M::K_PER, M::V::LANES);
     let length = x.len() / (walks * D);
     let gates = layer.gates[side].as_ptr();
@@ -358,7 +382,13 @@ unsafe fn direction<M: Mac, const C: usize>(layer: &Gru, side: usize, x: &[f32],
                         let at = sums.add(b * C * lanes + c * lanes);
                         let sum = |gate: usize| M::V::load(at.add(gate * GATE));
                         let column = j + c * lanes;
-                        let new = blend([sum(0), sum(1), sum(2), sum(3)], M::V::load(h.add(b * D + column)));
+                        let (sums, old) = ([sum(0), sum(1), sum(2), sum(3)], M::V::load(h.add(b * D + column)));
+                        let new = if CACHE {
+                            let kept = kept.add((t * walks + b) * CACHED + column);
+                            train::blend_cached(sums, old, kept)
+                        } else {
+                            blend(sums, old)
+                        };
                         new.store(h.add(b * D + column));
                         M::stage(new, now.add(b * units), column);
                     }
@@ -368,6 +398,12 @@ unsafe fn direction<M: Mac, const C: usize>(layer: &Gru, side: usize, x: &[f32],
         }
     }
 }
+
+/// What the gates' weights and biases are multiplied by.
+const FOLD: [f32; 3] = {
+    const LOG2E: f32 = std::f32::consts::LOG2_E;
+    [-LOG2E, -LOG2E, -2.0 * LOG2E]
+};
 
 /// Room for one gate's sums: BLOCK rows of the widest panel.
 const GATE: usize = BLOCK * D;
@@ -457,9 +493,9 @@ mod tests {
     use crate::simd::Precision;
     use crate::testing::{assert_close, noise};
 
-    struct Owned(Vec<Vec<f32>>);
+    pub(super) struct Owned(Vec<Vec<f32>>);
     impl Owned {
-        fn new() -> Owned {
+        pub(super) fn new() -> Owned {
             // Uniform ±1/√D as at initialisation, twice as wide to reach into the gates' curves.
             let scale = 2.0 / (D as f32).sqrt() / 1.732;
             let mut parts: Vec<Vec<f32>> = Vec::new();
@@ -472,7 +508,7 @@ mod tests {
             parts.push(noise(31, 2 * D * D, scale));
             Owned(parts)
         }
-        fn weights(&self) -> Weights<'_> {
+        pub(super) fn weights(&self) -> Weights<'_> {
             let d = |i: usize| Direction {
                 w_ih: &self.0[4 * i],
                 w_hh: &self.0[4 * i + 1],

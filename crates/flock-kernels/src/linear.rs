@@ -5,6 +5,10 @@
 //! registers) takes 6×2 vectors, AVX-512 (32 registers) 6×4. Weights are packed once so that the tile reads them in
 //! order; a panel of them stays in L1 while a chunk of rows goes by.
 
+pub(crate) mod outer;
+mod train;
+pub use train::Backward;
+
 use crate::simd::{Engine, Kernel, Mac, Vector};
 use crate::Aligned;
 
@@ -27,12 +31,12 @@ pub fn plain(
 
 /// Backward of [`plain`].
 pub fn plain_backward(
-    x: &[f32],         // (P, K)
-    w: &[f32],         // (N, K)
-    d_y: &[f32],       // (P, N)
-    d_x: &mut [f32],   // (P, K)
-    d_w: &mut [f32],   // (N, K)
-    d_b: &mut [f32],   // (N), or empty for none
+    x: &[f32],       // (P, K)
+    w: &[f32],       // (N, K)
+    d_y: &[f32],     // (P, N)
+    d_x: &mut [f32], // (P, K)
+    d_w: &mut [f32], // (N, K)
+    d_b: &mut [f32], // (N), or empty for none
     k: usize,
 ) {
     let n = w.len() / k;

@@ -68,7 +68,7 @@ pub fn mean_bce(
     let share = 1.0 / (batch * candidates) as f32;
     let mut loss = 0.0;
     for (i, (logit, d_logit)) in logits.iter().zip(d_logits).enumerate() {
-        let (entropy, slope) = bce(*logit, i % candidates == 0);
+        let (entropy, slope) = bce(*logit, i.is_multiple_of(candidates));
         loss += share * entropy;
         *d_logit += share * slope;
     }

@@ -56,6 +56,37 @@ pub(crate) unsafe fn scale_of<V: Vector>(x: *const f32) -> f32 {
     }
 }
 
+/// Backward of one row, beside [`plain_backward`]: `d_x +=`, `d_g +=`.
+///
+/// # Safety
+/// All pointers reach a row of `D` values; see [`Vector`].
+#[inline(always)]
+pub(crate) unsafe fn row_backward<V: Vector>(
+    x: *const f32,
+    g: *const f32,
+    d_y: *const f32,
+    d_x: *mut f32,
+    d_g: *mut f32,
+) {
+    // SAFETY: the caller's rows have D values.
+    unsafe {
+        let s = scale_of::<V>(x);
+        let mut dot = V::zero();
+        for c in (0..D).step_by(V::LANES) {
+            let (x, y) = (V::load(x.add(c)), V::load(d_y.add(c)).mul(V::load(g.add(c))));
+            dot = x.mul_add(y, dot);
+        }
+        let (scale, back) = (V::splat(s), V::splat(-dot.sum() * s * s * s / D as f32));
+        for c in (0..D).step_by(V::LANES) {
+            let (x, y) = (V::load(x.add(c)), V::load(d_y.add(c)));
+            let to = d_x.add(c);
+            let through = y.mul(V::load(g.add(c))).mul_add(scale, V::load(to));
+            x.mul_add(back, through).store(to);
+            y.mul(x).mul_add(scale, V::load(d_g.add(c))).store(d_g.add(c));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

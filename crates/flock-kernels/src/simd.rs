@@ -117,6 +117,8 @@ pub trait Mac {
     /// One activation unit in every lane.
     unsafe fn splat(p: *const u32) -> Self::Operand;
     unsafe fn mac(acc: Self::V, w: Self::Operand, a: Self::Operand) -> Self::V;
+    /// Writes `LANES` columns of one row, or of the pair (`even`, `odd`) of rows that one unit takes.
+    unsafe fn stage_rows(even: Self::V, odd: Self::V, to: *mut u32);
     /// Writes `LANES` activations, elements `col..` of the row whose units start at `row`.
     unsafe fn stage(v: Self::V, row: *mut u32, col: usize);
 }
@@ -144,6 +146,10 @@ impl<V: Vector> Mac for F32<V> {
         unsafe { w.mul_add(a, acc) }
     }
     #[inline(always)]
+    unsafe fn stage_rows(even: V, _: V, to: *mut u32) {
+        unsafe { even.store(to.cast()) }
+    }
+    #[inline(always)]
     unsafe fn stage(v: V, row: *mut u32, col: usize) {
         unsafe { v.store(row.add(col).cast()) }
     }
@@ -164,6 +170,10 @@ impl<V: Vector> Mac for Bf16Emulated<V> {
     #[inline(always)]
     unsafe fn mac(acc: V, w: V, a: V) -> V {
         unsafe { w.mul_add(a, acc) }
+    }
+    #[inline(always)]
+    unsafe fn stage_rows(even: V, _: V, to: *mut u32) {
+        unsafe { even.round_bf16().store(to.cast()) }
     }
     #[inline(always)]
     unsafe fn stage(v: V, row: *mut u32, col: usize) {
@@ -438,6 +448,15 @@ mod x86 {
             unsafe {
                 let (w, a) = (std::mem::transmute::<__m512i, __m512bh>(w), std::mem::transmute::<__m512i, __m512bh>(a));
                 Avx512(_mm512_dpbf16_ps(acc.0, w, a))
+            }
+        }
+        #[inline(always)]
+        unsafe fn stage_rows(even: Avx512, odd: Avx512, to: *mut u32) {
+            unsafe {
+                // Rounded, a bf16 is the upper half of its `f32`: the even row goes to the lower half of the unit.
+                let low = _mm512_srli_epi32::<16>(_mm512_castps_si512(even.round_bf16().0));
+                let high = _mm512_castps_si512(odd.round_bf16().0);
+                _mm512_storeu_si512(to.cast(), _mm512_or_si512(low, high));
             }
         }
         #[inline(always)]

@@ -3,6 +3,9 @@
 //! Fast version: a chunk of rows is normed and staged once; `W₁` and `W₃` are packed side by side, so that a tile has
 //! both factors of a hidden unit in registers and writes only their product.
 
+mod train;
+pub use train::{Backward, BackwardScratch};
+
 use crate::linear::{CHUNK, pack_panel, panel_columns, tile};
 use crate::rmsnorm::{self, scale_of};
 use crate::simd::{Engine, Kernel, Mac, Vector};
@@ -129,38 +132,57 @@ impl SwiGlu {
         scratch: &mut Scratch,
     ) {
         assert!(x.len().is_multiple_of(D));
-        self.engine.run(Forward { layer: self, x, scratch });
+        self.engine.run(Forward::<false> { layer: self, x, uv: &mut [], scratch });
+    }
+
+    /// The same, keeping `W₁ y` and `W₃ y` of each row for the way back.
+    pub fn forward_cached(
+        &self,
+        x: &mut [f32],  // (P, D)
+        uv: &mut [f32], // (P, 2F)
+        scratch: &mut Scratch,
+    ) {
+        assert!(x.len().is_multiple_of(D) && uv.len() == x.len() / D * 2 * F);
+        self.engine.run(Forward::<true> { layer: self, x, uv, scratch });
     }
 }
 
-struct Forward<'a> {
+struct Forward<'a, const CACHE: bool> {
     layer: &'a SwiGlu,
     x: &'a mut [f32],
+    uv: &'a mut [f32], // (P, 2F) if CACHE
     scratch: &'a mut Scratch,
 }
 
-impl Kernel for Forward<'_> {
+impl<const CACHE: bool> Kernel for Forward<'_, CACHE> {
     type Out = ();
     #[inline(always)]
     unsafe fn run<M: Mac>(self) {
         self.scratch.y.resize(CHUNK * D / M::K_PER);
         self.scratch.u.resize(CHUNK * F / M::K_PER);
+        let mut uv = self.uv.as_mut_ptr();
         for x in self.x.chunks_mut(CHUNK * D) {
-            // SAFETY: the chunk has at most CHUNK rows, for which the scratch has room.
+            // SAFETY: the chunk has at most CHUNK rows, for which the scratch has room, and `uv` a row for each of `x`.
             unsafe {
                 if M::V::LANES == 16 {
-                    chunk::<M, 4, 2>(self.layer, x, self.scratch);
+                    chunk::<M, 4, 2, CACHE>(self.layer, x, uv, self.scratch);
                 } else {
-                    chunk::<M, 2, 1>(self.layer, x, self.scratch);
+                    chunk::<M, 2, 1, CACHE>(self.layer, x, uv, self.scratch);
                 }
             }
+            uv = uv.wrapping_add(x.len() / D * 2 * F);
         }
     }
 }
 
 /// One chunk of rows; `C` vectors of columns a tile, `HALF` of them for each factor.
 #[inline(always)]
-unsafe fn chunk<M: Mac, const C: usize, const HALF: usize>(layer: &SwiGlu, x: &mut [f32], scratch: &mut Scratch) {
+unsafe fn chunk<M: Mac, const C: usize, const HALF: usize, const CACHE: bool>(
+    layer: &SwiGlu,
+    x: &mut [f32],
+    uv: *mut f32,
+    scratch: &mut Scratch,
+) {
     const R: usize = 6;
     let lanes = M::V::LANES;
     let (d_units, f_units) = (D / M::K_PER, F / M::K_PER);
@@ -186,6 +208,11 @@ unsafe fn chunk<M: Mac, const C: usize, const HALF: usize>(layer: &SwiGlu, x: &m
                 for i in 0..R {
                     for c in 0..HALF {
                         let (a, b) = (acc[i][c], acc[i][HALF + c]);
+                        if CACHE && p + i < rows {
+                            let at = uv.add((p + i) * 2 * F + f0 + c * lanes);
+                            a.store(at);
+                            b.store(at.add(F));
+                        }
                         // At the bound σ(a) is 2^-100: the product is zero to the last bit of any sum it enters.
                         let e = a.mul(minus_log2e).clamp(-100.0, 100.0).exp2();
                         let v = a.mul(b).mul(e.add(one).recip());

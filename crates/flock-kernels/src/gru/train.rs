@@ -1,0 +1,393 @@
+//! The way back through the GRU, beside [`plain_backward`](super::plain_backward).
+//!
+//! With `d` the gradient of h', per hidden unit:
+//! ```text
+//! d_z̃ = d (h − n) z (1 − z)      d_ñ = d (1 − z)(1 − n²)      d_r̃ = d_ñ · hn · r (1 − r)      d_hn = d_ñ · r
+//! d_h = d z + W_hrᵀ d_r̃ + W_hzᵀ d_z̃ + W_hnᵀ d_hn             d_y = W_irᵀ d_r̃ + W_izᵀ d_z̃ + W_inᵀ d_ñ
+//! ```
+//! Only `d_h` has to run step by step, against the direction of the forward; `d_y` and the weight gradients follow for a
+//! few steps of all walks together, while their rows are near.
+
+use super::{FOLD, Gradients, Weights};
+use crate::linear::outer::{SEGMENT, add_rows, operand, outer};
+use crate::linear::{pack_panel, panel_columns, tile};
+use crate::rmsnorm::{row_backward, scale_of};
+use crate::simd::{Engine, Kernel, Mac, Vector};
+use crate::{Aligned, BLOCK, D};
+
+/// Values kept per row and direction: h', r, z, n, `W_hn h + b_hn`, each of width `D`.
+pub const CACHED: usize = 5 * D;
+/// Gradients of one row: r̃, z̃, hn, ñ, in this order, so that what meets `h` is contiguous.
+const GATES: usize = 4 * D;
+
+/// [`blend`](super::blend), with what it went through written to `kept` (five vectors, `D` apart).
+///
+/// # Safety
+/// See [`Vector`].
+#[inline(always)]
+pub(super) unsafe fn blend_cached<V: Vector>([r, z, n_of_y, n_of_h]: [V; 4], old: V, kept: *mut f32) -> V {
+    // SAFETY: the caller's row.
+    unsafe {
+        let one = V::splat(1.0);
+        let r = r.clamp(-40.0, 40.0).exp2().add(one).recip();
+        let z = z.clamp(-40.0, 40.0).exp2().add(one).recip();
+        let b = r.mul_add(n_of_h, n_of_y).clamp(-40.0, 40.0).exp2();
+        let n = one.sub(b).mul(one.add(b).recip());
+        let new = z.mul_add(old.sub(n), n);
+        for (i, v) in [new, r, z, n, n_of_h.mul(V::splat(1.0 / FOLD[2]))].into_iter().enumerate() {
+            v.store(kept.add(i * D));
+        }
+        new
+    }
+}
+
+/// The layer's transposed weights, packed for an engine.
+pub struct Backward {
+    engine: Engine,
+    norm: Aligned<f32>,       // (D)
+    out: Aligned<u32>,        // (2D / panel, D / per, panel)
+    w_ih: [Aligned<u32>; 2],  // (D / panel, 3D / per, panel)
+    w_hh: [Aligned<u32>; 2],  // (D / panel, 3D / per, panel)
+}
+
+/// Working memory of one thread.
+#[derive(Default)]
+pub struct BackwardScratch {
+    d_states: Aligned<f32>, // (rows, 2D)
+    d_y: Aligned<f32>,      // (rows, D)
+    y: Aligned<f32>,        // (rows, D)
+    d_out: Aligned<u32>,    // (SEGMENT, D / per)
+    d_gates: Aligned<f32>,  // (SEGMENT, GATES)
+    staged: Aligned<u32>,   // (SEGMENT, GATES / per)
+    before: Aligned<f32>,   // (SEGMENT, D), h before each step
+    carry: Aligned<f32>,    // (BLOCK, D)
+    rooms: [Aligned<u32>; 3], // operands of the weight gradients
+}
+
+impl Backward {
+    /// Packs the layer.
+    pub fn new(engine: Engine, w: Weights<'_>) -> Backward {
+        let panel = panel_columns(engine);
+        let pack = |columns: usize, k: usize, at: &dyn Fn(usize, usize) -> f32| {
+            let mut units = Vec::with_capacity(columns * k);
+            for n0 in (0..columns).step_by(panel) {
+                pack_panel(engine, &mut units, k, panel, |n, k| at(n0 + n, k));
+            }
+            Aligned::from_slice(&units)
+        };
+        let transposed = |m: &[f32]| pack(D, 3 * D, &|n, k| m[k * D + n]);
+        Backward {
+            engine,
+            norm: Aligned::from_slice(w.norm),
+            out: pack(2 * D, D, &|n, k| w.out[k * 2 * D + n]),
+            w_ih: w.directions.map(|d| transposed(d.w_ih)),
+            w_hh: w.directions.map(|d| transposed(d.w_hh)),
+        }
+    }
+
+    /// One block: `d_x` comes in as the gradient of the output and leaves as that of the input; the weights' are added
+    /// to `d_w`.
+    pub fn run(
+        &self,
+        x: &[f32], // (L, walks, D), before the layer
+        walks: usize,
+        kept: [&[f32]; 2], // (L, walks, CACHED), kept by the forward
+        d_x: &mut [f32],   // (L, walks, D)
+        d_w: &mut Gradients<'_>,
+        scratch: &mut BackwardScratch,
+    ) {
+        assert!(walks <= BLOCK && x.len() == d_x.len() && (walks == 0 || x.len().is_multiple_of(walks * D)));
+        assert!(kept.iter().all(|k| k.len() == x.len() / D * CACHED));
+        assert!(d_w.d_norm.len() == D && d_w.d_out.len() == 2 * D * D);
+        for d in &d_w.d_directions {
+            assert!(d.d_w_ih.len() == 3 * D * D && d.d_w_hh.len() == 3 * D * D);
+            assert!(d.d_b_ih.len() == 3 * D && d.d_b_hh.len() == 3 * D);
+        }
+        if !x.is_empty() {
+            self.engine.run(Run { layer: self, x, walks, kept, d_x, d_w, scratch });
+        }
+    }
+}
+
+struct Run<'a, 'w> {
+    layer: &'a Backward,
+    x: &'a [f32],
+    walks: usize,
+    kept: [&'a [f32]; 2],
+    d_x: &'a mut [f32],
+    d_w: &'a mut Gradients<'w>,
+    scratch: &'a mut BackwardScratch,
+}
+
+impl Kernel for Run<'_, '_> {
+    type Out = ();
+    #[inline(always)]
+    unsafe fn run<M: Mac>(self) {
+        let rows = self.x.len() / D;
+        let s = &mut *self.scratch;
+        s.d_states.resize(rows * 2 * D);
+        s.d_y.resize(rows * D);
+        s.y.resize(rows * D);
+        s.d_out.resize(SEGMENT * D);
+        s.d_gates.resize(SEGMENT * GATES);
+        s.staged.resize(SEGMENT * GATES);
+        s.before.resize(SEGMENT * D);
+        s.carry.resize(BLOCK * D);
+        for (room, width) in s.rooms.iter_mut().zip([GATES, 2 * D, D]) {
+            room.resize(SEGMENT * width);
+        }
+        s.d_y.fill(0.0);
+        // SAFETY: `Backward::run` has checked the arguments, and the scratch is sized for them.
+        unsafe {
+            if M::V::LANES == 16 { back::<M, 4>(self) } else { back::<M, 2>(self) }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn back<M: Mac, const C: usize>(job: Run<'_, '_>) {
+    let Run { layer, x, walks, kept, d_x, d_w, scratch: s } = job;
+    let rows = x.len() / D;
+    // SAFETY: `Run::run` has sized the scratch for these rows.
+    unsafe {
+        for p in 0..rows {
+            let scale = M::V::splat(scale_of::<M::V>(x.as_ptr().add(p * D)));
+            for c in (0..D).step_by(M::V::LANES) {
+                let g = M::V::load(layer.norm.as_ptr().add(c));
+                M::V::load(x.as_ptr().add(p * D + c)).mul(scale).mul(g).store(s.y.as_mut_ptr().add(p * D + c));
+            }
+        }
+        project_back::<M, C>(layer, d_x, kept, d_w.d_out, s);
+        for side in 0..2 {
+            direction_back::<M, C>(layer, side, walks, kept[side], d_w, s);
+        }
+        for p in 0..rows {
+            let at = p * D;
+            row_backward::<M::V>(
+                x.as_ptr().add(at),
+                layer.norm.as_ptr(),
+                s.d_y.as_ptr().add(at),
+                d_x.as_mut_ptr().add(at),
+                d_w.d_norm.as_mut_ptr(),
+            );
+        }
+    }
+}
+
+/// Through the output layer: `d_states = d_x W_out`, `d_W_out += d_xᵀ [→h; ←h]`.
+#[inline(always)]
+unsafe fn project_back<M: Mac, const C: usize>(
+    layer: &Backward,
+    d_x: &[f32],
+    kept: [&[f32]; 2],
+    d_out: &mut [f32],
+    s: &mut BackwardScratch,
+) {
+    const R: usize = 6;
+    let (units, lanes) = (D / M::K_PER, M::V::LANES);
+    let rows = d_x.len() / D;
+    // SAFETY: segments have at most SEGMENT rows, a whole number of tiles; only real rows are stored.
+    unsafe {
+        for p0 in (0..rows).step_by(SEGMENT) {
+            let count = SEGMENT.min(rows - p0);
+            for p in 0..count {
+                for c in (0..D).step_by(lanes) {
+                    let v = M::V::load(d_x.as_ptr().add((p0 + p) * D + c));
+                    M::stage(v, s.d_out.as_mut_ptr().add(p * units), c);
+                }
+            }
+            for n0 in (0..2 * D).step_by(C * lanes) {
+                let panel = layer.out.as_ptr().add(n0 * units);
+                for p in (0..count).step_by(R) {
+                    let mut acc = [[M::V::zero(); C]; R];
+                    tile::<M, R, C>(&mut acc, units, s.d_out.as_ptr().add(p * units), units, panel);
+                    for i in 0..R.min(count - p) {
+                        for c in 0..C {
+                            let to = s.d_states.as_mut_ptr().add((p0 + p + i) * 2 * D + n0 + c * lanes);
+                            acc[i][c].store(to);
+                        }
+                    }
+                }
+            }
+            let [_, room_h, room_d] = &mut s.rooms;
+            let d_rows = operand::<M>(d_x.as_ptr().add(p0 * D), D, count, D, room_d.as_mut_ptr());
+            for (side, kept) in kept.iter().enumerate() {
+                let h = operand::<M>(kept.as_ptr().add(p0 * CACHED), CACHED, count, D, room_h.as_mut_ptr());
+                outer::<M, C>(count, d_rows, D, h, D, d_out.as_mut_ptr().add(side * D), 2 * D);
+            }
+        }
+    }
+}
+
+/// Through one direction: adds to `d_y` and to the direction's weight gradients.
+#[inline(always)]
+unsafe fn direction_back<M: Mac, const C: usize>(
+    layer: &Backward,
+    side: usize,
+    walks: usize,
+    kept: &[f32],
+    d_w: &mut Gradients<'_>,
+    s: &mut BackwardScratch,
+) {
+    const R: usize = 6;
+    let (units, lanes) = (GATES / M::K_PER, M::V::LANES);
+    let length = kept.len() / (walks * CACHED);
+    let at_once = SEGMENT / BLOCK;
+    let d_w = &mut d_w.d_directions[side];
+    s.carry.fill(0.0);
+    // SAFETY: a segment is at most `at_once` steps of at most BLOCK walks; tiles that reach past its rows read what an
+    // earlier segment left there, and only real rows are stored.
+    unsafe {
+        for first in (0..length).step_by(at_once) {
+            let steps = at_once.min(length - first);
+            let count = steps * walks;
+            for i in 0..steps {
+                // The forward's last step comes first.
+                let step = length - 1 - (first + i);
+                let (t, before) = if side == 0 { (step, step.wrapping_sub(1)) } else { (length - 1 - step, length - step) };
+                for b in 0..walks {
+                    let (p, row) = (t * walks + b, i * walks + b);
+                    let kept_now = kept.as_ptr().add(p * CACHED);
+                    for c in (0..D).step_by(lanes) {
+                        let old = match step {
+                            0 => M::V::zero(),
+                            _ => M::V::load(kept.as_ptr().add((before * walks + b) * CACHED + c)),
+                        };
+                        old.store(s.before.as_mut_ptr().add(row * D + c));
+                        let [r, z, n, hn] = [1, 2, 3, 4].map(|k| M::V::load(kept_now.add(k * D + c)));
+                        let carry = s.carry.as_mut_ptr().add(b * D + c);
+                        let d = M::V::load(s.d_states.as_ptr().add(p * 2 * D + side * D + c)).add(M::V::load(carry));
+                        let one = M::V::splat(1.0);
+                        let d_n = d.mul(one.sub(z)).mul(one.sub(n.mul(n)));
+                        let d_r = d_n.mul(hn).mul(r).mul(one.sub(r));
+                        let d_z = d.mul(old.sub(n)).mul(z).mul(one.sub(z));
+                        let d_hn = d_n.mul(r);
+                        d.mul(z).store(carry);
+                        let (gates, staged) =
+                            (s.d_gates.as_mut_ptr().add(row * GATES), s.staged.as_mut_ptr().add(row * units));
+                        for (k, v) in [d_r, d_z, d_hn, d_n].into_iter().enumerate() {
+                            v.store(gates.add(k * D + c));
+                            M::stage(v, staged, k * D + c);
+                        }
+                    }
+                }
+                let staged = s.staged.as_ptr().add(i * walks * units);
+                for n0 in (0..D).step_by(C * lanes) {
+                    let panel = layer.w_hh[side].as_ptr().add(n0 * 3 * D / M::K_PER);
+                    for b in (0..walks).step_by(R) {
+                        let mut acc = [[M::V::zero(); C]; R];
+                        tile::<M, R, C>(&mut acc, 3 * D / M::K_PER, staged.add(b * units), units, panel);
+                        for r in 0..R.min(walks - b) {
+                            for c in 0..C {
+                                let to = s.carry.as_mut_ptr().add((b + r) * D + n0 + c * lanes);
+                                M::V::load(to).add(acc[r][c]).store(to);
+                            }
+                        }
+                    }
+                }
+            }
+            // The segment's rows are the steps `first..first + steps` of the way back: row r is position
+            // `row_at(r)` of the block.
+            let row_at = |row: usize| {
+                let step = length - 1 - (first + row / walks);
+                let t = if side == 0 { step } else { length - 1 - step };
+                t * walks + row % walks
+            };
+            for n0 in (0..D).step_by(C * lanes) {
+                let panel = layer.w_ih[side].as_ptr().add(n0 * 3 * D / M::K_PER);
+                for p in (0..count).step_by(R) {
+                    let mut acc = [[M::V::zero(); C]; R];
+                    let from = s.staged.as_ptr().add(p * units);
+                    tile::<M, R, C>(&mut acc, 2 * D / M::K_PER, from, units, panel);
+                    let (from, panel) = (from.add(3 * D / M::K_PER), panel.add(2 * D / M::K_PER * C * lanes));
+                    tile::<M, R, C>(&mut acc, D / M::K_PER, from, units, panel);
+                    for r in 0..R.min(count - p) {
+                        for c in 0..C {
+                            let to = s.d_y.as_mut_ptr().add(row_at(p + r) * D + n0 + c * lanes);
+                            M::V::load(to).add(acc[r][c]).store(to);
+                        }
+                    }
+                }
+            }
+            // The normed inputs in the segment's order, over the gradients of the output layer, which are spent.
+            let y = s.d_out.as_mut_ptr().cast::<f32>();
+            for row in 0..count {
+                std::ptr::copy_nonoverlapping(s.y.as_ptr().add(row_at(row) * D), y.add(row * D), D);
+            }
+            let [room_g, room_h, room_y] = &mut s.rooms;
+            let (gates, stride) = operand::<M>(s.d_gates.as_ptr(), GATES, count, GATES, room_g.as_mut_ptr());
+            let y_rows = operand::<M>(y, D, count, D, room_y.as_mut_ptr());
+            let h_rows = operand::<M>(s.before.as_ptr(), D, count, D, room_h.as_mut_ptr());
+            outer::<M, C>(count, (gates, stride), 2 * D, y_rows, D, d_w.d_w_ih.as_mut_ptr(), D);
+            let d_w_in = d_w.d_w_ih.as_mut_ptr().add(2 * D * D);
+            outer::<M, C>(count, (gates.add(3 * D), stride), D, y_rows, D, d_w_in, D);
+            outer::<M, C>(count, (gates, stride), 3 * D, h_rows, D, d_w.d_w_hh.as_mut_ptr(), D);
+            let gates = s.d_gates.as_ptr();
+            add_rows::<M::V>(count, gates, GATES, 2 * D, d_w.d_b_ih.as_mut_ptr());
+            add_rows::<M::V>(count, gates.add(3 * D), GATES, D, d_w.d_b_ih.as_mut_ptr().add(2 * D));
+            add_rows::<M::V>(count, gates, GATES, 3 * D, d_w.d_b_hh.as_mut_ptr());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{DirectionGradients, Gru, Scratch, plain_backward, tests::Owned};
+    use super::*;
+    use crate::simd::Precision;
+    use crate::testing::{assert_close, noise};
+
+    /// Walk-major rows to time-major ones, or back.
+    fn transpose(from: &[f32], walks: usize, length: usize, back: bool) -> Vec<f32> {
+        let mut out = vec![0.0; from.len()];
+        for w in 0..walks {
+            for t in 0..length {
+                let (wm, tm) = ((w * length + t) * D, (t * walks + w) * D);
+                let (i, o) = if back { (tm, wm) } else { (wm, tm) };
+                out[o..o + D].copy_from_slice(&from[i..i + D]);
+            }
+        }
+        out
+    }
+
+    fn gradients(parts: &mut [Vec<f32>]) -> Gradients<'_> {
+        let [norm, out, a, b, c, d, e, f, g, h] = parts else { panic!("ten tensors") };
+        let first = DirectionGradients { d_w_ih: a, d_w_hh: b, d_b_ih: c, d_b_hh: d };
+        let second = DirectionGradients { d_w_ih: e, d_w_hh: f, d_b_ih: g, d_b_hh: h };
+        Gradients { d_norm: norm, d_directions: [first, second], d_out: out }
+    }
+
+    #[test]
+    fn fast_gradients_equal_plain_ones() {
+        let owned = Owned::new();
+        let sizes = [D, 2 * D * D, 3 * D * D, 3 * D * D, 3 * D, 3 * D, 3 * D * D, 3 * D * D, 3 * D, 3 * D];
+        let zeros = || sizes.map(|n| vec![0.0; n]).to_vec();
+        for engine in Engine::all() {
+            let (forward, layer) = (Gru::new(engine, owned.weights()), Backward::new(engine, owned.weights()));
+            let mut scratch = BackwardScratch::default();
+            for (walks, length) in [(1, 1), (3, 5), (5, 7), (12, 9)] {
+                let rows = walks * length;
+                let (x, d_out) = (noise(50, rows * D, 1.5), noise(51, rows * D, 1.0));
+                let (mut want_x, mut want) = (d_out.clone(), zeros());
+                plain_backward(&x, length, owned.weights(), &mut want_x, &mut gradients(&mut want));
+
+                let x = transpose(&x, walks, length, false);
+                let (mut out, mut kept) = (x.clone(), [vec![0.0; rows * CACHED], vec![0.0; rows * CACHED]]);
+                let [a, b] = &mut kept;
+                forward.forward_cached(&mut out, walks, [a, b], &mut Scratch::default());
+                let (mut got_x, mut got) = (transpose(&d_out, walks, length, false), zeros());
+                let kept = [&kept[0][..], &kept[1][..]];
+                layer.run(&x, walks, kept, &mut got_x, &mut gradients(&mut got), &mut scratch);
+                let got_x = transpose(&got_x, walks, length, true);
+
+                let what = format!("{engine:?} walks {walks} length {length}");
+                let tolerance = if engine.precision() == Precision::F32 { 3e-5 } else { 1e-1 };
+                assert_close(&got_x, &want_x, tolerance, &format!("{what}: d_x"));
+                for (i, (g, w)) in got.iter().zip(&want).enumerate() {
+                    let largest = w.iter().fold(0f32, |m, v| m.max(v.abs()));
+                    assert_close(g, w, tolerance * largest.max(1.0), &format!("{what}: weight {i}"));
+                }
+            }
+        }
+    }
+}

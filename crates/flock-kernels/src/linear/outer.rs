@@ -1,0 +1,126 @@
+//! Weight gradients: `C += Aᵀ B`, summed over rows, in the same register tiles as the forward products.
+//!
+//! Rows come in segments: a tile's accumulators are read and written once per segment, and the segment's rows stay near.
+
+use crate::simd::{Mac, Vector};
+
+/// Rows per segment; even, for bf16 multiplies rows in pairs.
+pub(crate) const SEGMENT: usize = 48;
+
+/// Rows of `f32` as an operand of [`outer`]: themselves, or a staged copy in `room`.
+///
+/// # Safety
+/// `from` reaches `rows` rows of `width` values `stride` apart; `room` holds as many units, the row count made even.
+#[inline(always)]
+pub(crate) unsafe fn operand<M: Mac>(
+    from: *const f32,
+    stride: usize,
+    rows: usize,
+    width: usize,
+    room: *mut u32,
+) -> (*const u32, usize) {
+    if M::DIRECT {
+        return (from.cast(), stride);
+    }
+    // SAFETY: the caller's promise; an odd last row is paired with zeros.
+    unsafe {
+        for row in (0..rows).step_by(M::K_PER) {
+            for c in (0..width).step_by(M::V::LANES) {
+                let even = M::V::load(from.add(row * stride + c));
+                let odd = if row + 1 < rows { M::V::load(from.add((row + 1) * stride + c)) } else { M::V::zero() };
+                M::stage_rows(even, odd, room.add(row / M::K_PER * width + c));
+            }
+        }
+    }
+    (room, width)
+}
+
+/// `c[i][j] += Σ_row a[row][i] · b[row][j]` for `i < m` (even), `j < n` (a whole number of `C` vectors).
+///
+/// # Safety
+/// `a` and `b` are operands of `rows` rows, at least `m` and `n` wide; `c` reaches `m` rows `c_stride` apart.
+#[inline(always)]
+pub(crate) unsafe fn outer<M: Mac, const C: usize>(
+    rows: usize,
+    (a, a_stride): (*const u32, usize),
+    m: usize,
+    (b, b_stride): (*const u32, usize),
+    n: usize,
+    c: *mut f32,
+    c_stride: usize,
+) {
+    let steps = rows.div_ceil(M::K_PER);
+    let mut i = 0;
+    // SAFETY: the caller's promise.
+    unsafe {
+        while i < m {
+            let (a, c) = (a.add(i), c.add(i * c_stride));
+            let tile = match m - i {
+                6.. => 6,
+                4.. => 4,
+                _ => 2,
+            };
+            for j in (0..n).step_by(C * M::V::LANES) {
+                match tile {
+                    6 => outer_tile::<M, 6, C>(steps, a, a_stride, b.add(j), b_stride, c.add(j), c_stride),
+                    4 => outer_tile::<M, 4, C>(steps, a, a_stride, b.add(j), b_stride, c.add(j), c_stride),
+                    _ => outer_tile::<M, 2, C>(steps, a, a_stride, b.add(j), b_stride, c.add(j), c_stride),
+                }
+            }
+            i += tile;
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn outer_tile<M: Mac, const R: usize, const C: usize>(
+    steps: usize,
+    a: *const u32,
+    a_stride: usize,
+    b: *const u32,
+    b_stride: usize,
+    c: *mut f32,
+    c_stride: usize,
+) {
+    let lanes = M::V::LANES;
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut acc = [[M::V::zero(); C]; R];
+        for k in 0..steps {
+            let mut w = [M::weights(b.add(k * b_stride)); C];
+            for j in 1..C {
+                w[j] = M::weights(b.add(k * b_stride + j * lanes));
+            }
+            for r in 0..R {
+                let x = M::splat(a.add(k * a_stride + r));
+                for j in 0..C {
+                    acc[r][j] = M::mac(acc[r][j], w[j], x);
+                }
+            }
+        }
+        for r in 0..R {
+            for j in 0..C {
+                let at = c.add(r * c_stride + j * lanes);
+                M::V::load(at).add(acc[r][j]).store(at);
+            }
+        }
+    }
+}
+
+/// `out += Σ_row x[row]`.
+///
+/// # Safety
+/// `x` reaches `rows` rows of `width` values `stride` apart, `out` `width` values.
+#[inline(always)]
+pub(crate) unsafe fn add_rows<V: Vector>(rows: usize, x: *const f32, stride: usize, width: usize, out: *mut f32) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        for c in (0..width).step_by(V::LANES) {
+            let mut sum = V::zero();
+            for row in 0..rows {
+                sum = sum.add(V::load(x.add(row * stride + c)));
+            }
+            V::load(out.add(c)).add(sum).store(out.add(c));
+        }
+    }
+}
