@@ -13,7 +13,9 @@ pub mod ensemble;
 pub mod import;
 pub mod init;
 pub mod model;
+pub mod optimise;
 pub mod plain;
+pub mod plain_gradient;
 pub mod question;
 pub mod update;
 
