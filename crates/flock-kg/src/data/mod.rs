@@ -1,0 +1,298 @@
+//! What training feeds on: the batch of any step, by arithmetic from a seed. Integers only.
+//!
+//! There is no generator to save. Which graph step `s` draws from is a hash of (seed, s). Its triples come in a keyed order, one
+//! for each (graph, epoch), whose k-th element costs O(1) ([`order`]); so all that a run must remember is how many triples each
+//! graph has given, [`DataState`], a few integers that go into the checkpoint. From these the batch of the step is a pure function,
+//! and a resumed run asks the same questions as one that never stopped.
+//!
+//! ```
+//! use flock_graph::{Topology, Triple};
+//! use flock_kg::{checkpoint::Task, data::{DataConfig, Feed}};
+//!
+//! let ring = (0..20).map(|v| Triple { head: v, relation: 0, tail: (v + 1) % 20 }).collect();
+//! let graph = Topology::build(20, 1, ring)?;
+//! let config = DataConfig { batch: 4, negatives: 5, ..DataConfig::published(Task::Entity) };
+//! let feed = Feed::new(&[&graph], config, 1)?;
+//! let mut state = feed.start();
+//! for _ in 0..3 {
+//!     let batch = feed.batch(&state)?;
+//!     assert_eq!(batch.candidates[0].len(), 1 + 5);
+//!     feed.advance(&mut state)?;
+//! }
+//! assert_eq!((state.step, state.draws[0]), (3, 12));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! - [`batch`]: questions, hidden edges, candidates.
+//! - [`negatives`]: entities that are no known answers.
+//! - [`order`]: the shuffle without an array.
+//! - [`subgraph`]: connected pieces of a graph to train on.
+
+pub mod batch;
+pub mod negatives;
+pub mod order;
+pub mod subgraph;
+
+pub use batch::{Batch, Hide};
+pub use negatives::strict_negatives;
+pub use order::Order;
+pub use subgraph::Subgraph;
+
+use crate::checkpoint::Task;
+use flock_graph::{Mask, Topology, TopologyError};
+use flock_walk::Key;
+use serde::{Deserialize, Serialize};
+
+/// Walks have passes counted from 0; draws of this module have the last one, and a purpose where walks have the update.
+const PASS: u32 = u32::MAX;
+
+/// What a draw is for.
+#[derive(Copy, Clone)]
+enum Purpose {
+    Graph,
+    EpochOrder,
+    Negatives,
+    Piece,
+    PieceOrder,
+}
+
+fn key(seed: u64, purpose: Purpose, query: u64) -> Key {
+    Key { seed, pass: PASS, update: purpose as u32, query }
+}
+
+/// So many anchors are tried before a piece smaller than asked for is taken.
+const ANCHORS: u64 = 8;
+
+/// Sizes of the pieces of subgraph pretraining, in entities, both included.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sizes {
+    /// The least; 2 or more.
+    pub low: u32,
+    /// The greatest.
+    pub high: u32,
+}
+
+/// How questions are made.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataConfig {
+    /// What is asked.
+    pub task: Task,
+    /// Triples in a batch; fewer where graph or piece has fewer.
+    pub batch: usize,
+    /// Negatives of each entity question.
+    pub negatives: usize,
+    /// What the entity task hides from the walks.
+    pub hide: Hide,
+    /// If set, each step runs on a connected piece of the graph, of a size drawn uniformly from these.
+    pub subgraph: Option<Sizes>,
+}
+
+impl DataConfig {
+    /// The published pretraining: batches of 8, 512 negatives, whole graphs.
+    pub fn published(task: Task) -> DataConfig {
+        DataConfig { task, batch: 8, negatives: 512, hide: Hide::Positives, subgraph: None }
+    }
+}
+
+/// Where a run is: all that its further batches depend on besides seed, graphs and config.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataState {
+    /// Steps done.
+    pub step: u64,
+    /// Draws from each graph's triples so far: triples of batches, or anchors of pieces.
+    pub draws: Vec<u64>,
+}
+
+/// Why there is nothing to train on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DataError {
+    /// No graph has a triple.
+    #[error("{graphs} training graphs without a triple, expected at least one triple")]
+    NoTriples {
+        /// How many graphs were given.
+        graphs: usize,
+    },
+    /// A batch of nothing.
+    #[error("batches of 0 triples, expected at least 1")]
+    EmptyBatch,
+    /// Sizes of pieces that make no sense.
+    #[error("pieces of {low} to {high} entities, expected 2 ≤ least ≤ greatest")]
+    Sizes {
+        /// The least size.
+        low: u32,
+        /// The greatest size.
+        high: u32,
+    },
+    /// A state of another run.
+    #[error(
+        "the data state counts draws from {found} graphs, but there are {expected}; hint: resume with the same graphs"
+    )]
+    State {
+        /// Graphs in the state.
+        found: usize,
+        /// Graphs of this run.
+        expected: usize,
+    },
+    /// Counts that no run reaches.
+    #[error("the data state counts more than 2^63 steps or draws; hint: the file it comes from is damaged")]
+    Counts,
+    /// A piece that cannot be indexed.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+}
+
+/// The questions of a training run.
+#[derive(Clone, Debug)]
+pub struct Feed<'a> {
+    graphs: Vec<&'a Topology>,
+    ends: Vec<u64>, // (graphs): triples of all graphs up to and with this one
+    config: DataConfig,
+    seed: u64,
+}
+
+impl<'a> Feed<'a> {
+    /// Checks the config once.
+    ///
+    /// # Errors
+    /// No triples, or a config out of range.
+    pub fn new(graphs: &[&'a Topology], config: DataConfig, seed: u64) -> Result<Feed<'a>, DataError> {
+        let ends: Vec<u64> = graphs
+            .iter()
+            .scan(0, |sum, g| {
+                *sum += g.num_triples() as u64;
+                Some(*sum)
+            })
+            .collect();
+        if ends.last().is_none_or(|&sum| sum == 0) {
+            return Err(DataError::NoTriples { graphs: graphs.len() });
+        }
+        if config.batch == 0 {
+            return Err(DataError::EmptyBatch);
+        }
+        if let Some(Sizes { low, high }) = config.subgraph
+            && !(2 <= low && low <= high)
+        {
+            return Err(DataError::Sizes { low, high });
+        }
+        Ok(Feed { graphs: graphs.to_vec(), ends, config, seed })
+    }
+
+    /// The state before the first step.
+    pub fn start(&self) -> DataState {
+        DataState { step: 0, draws: vec![0; self.graphs.len()] }
+    }
+
+    /// The state after `step` steps by counting them all: what a saved state must equal. One hash a step.
+    pub fn state_at(&self, step: u64) -> DataState {
+        let mut state = self.start();
+        for s in 0..step {
+            let graph = self.graph_at(s);
+            state.draws[graph] += self.draws_per_step(graph);
+        }
+        state.step = step;
+        state
+    }
+
+    /// The graph that a step draws from, with probability proportional to its triples.
+    pub fn graph_at(&self, step: u64) -> usize {
+        let total = self.ends[self.ends.len() - 1];
+        let drawn = key(self.seed, Purpose::Graph, step).stream(0).below(total);
+        self.ends.partition_point(|&end| end <= drawn)
+    }
+
+    /// The next step's state.
+    ///
+    /// # Errors
+    /// A state of another number of graphs, or with impossible counts.
+    pub fn advance(&self, state: &mut DataState) -> Result<(), DataError> {
+        self.check(state)?;
+        let graph = self.graph_at(state.step);
+        state.draws[graph] += self.draws_per_step(graph);
+        state.step += 1;
+        Ok(())
+    }
+
+    /// The batch of the step that the state has reached: the same for the same state, whatever was asked before.
+    ///
+    /// # Errors
+    /// A state of another number of graphs, or with impossible counts.
+    pub fn batch(&self, state: &DataState) -> Result<Batch, DataError> {
+        self.check(state)?;
+        let graph = self.graph_at(state.step);
+        let whole = self.graphs[graph];
+        let drawn = state.draws[graph];
+        let (subgraph, ids) = match self.config.subgraph {
+            None => {
+                let count = self.draws_per_step(graph);
+                (None, (drawn..drawn + count).map(|k| self.nth_draw(graph, k)).collect())
+            }
+            Some(sizes) => {
+                let piece = self.piece(graph, drawn, sizes, state.step)?;
+                let triples = piece.topology.num_triples() as u64;
+                let order = Order::new(key(self.seed, Purpose::PieceOrder, state.step), triples);
+                let count = triples.min(self.config.batch as u64);
+                (Some(piece), (0..count).map(|k| order.get(k) as u32).collect::<Vec<u32>>())
+            }
+        };
+        let topology = subgraph.as_ref().map_or(whole, |s| &s.topology);
+
+        let DataConfig { task, negatives, hide, .. } = self.config;
+        let triples: Vec<_> = ids.iter().map(|&id| topology.triple(id)).collect();
+        let mask = Mask::new(topology, &Batch::hidden(topology, &triples, task, hide));
+        let questions = triples.iter().enumerate().map(|(place, &t)| {
+            let ask_head = place >= triples.len() / 2;
+            let mut stream = key(self.seed, Purpose::Negatives, state.step).stream(place as u64);
+            Batch::question(topology, t, task, ask_head, negatives, &mut stream)
+        });
+        let (queries, candidates) = questions.unzip();
+        Ok(Batch { graph, subgraph, triples, mask, queries, candidates })
+    }
+
+    fn check(&self, state: &DataState) -> Result<(), DataError> {
+        let (found, expected) = (state.draws.len(), self.graphs.len());
+        if found != expected {
+            return Err(DataError::State { found, expected });
+        }
+        let most = state.draws.iter().fold(state.step, |most, &draws| most.max(draws));
+        if most > 1 << 63 { Err(DataError::Counts) } else { Ok(()) }
+    }
+
+    /// Draws that a step makes from a graph: a batch, or the anchor of a piece.
+    fn draws_per_step(&self, graph: usize) -> u64 {
+        match self.config.subgraph {
+            None => self.config.batch.min(self.graphs[graph].num_triples()) as u64,
+            Some(_) => 1,
+        }
+    }
+
+    /// The k-th draw from a graph's triples: without replacement within an epoch, each epoch in an order of its own.
+    fn nth_draw(&self, graph: usize, k: u64) -> u32 {
+        let triples = self.graphs[graph].num_triples() as u64;
+        let (epoch, position) = (k / triples, k % triples);
+        // One seed for each (graph, epoch), so that graphs of the same size have different orders.
+        let seed = key(self.seed, Purpose::EpochOrder, epoch).stream(graph as u64).draw();
+        Order::new(key(seed, Purpose::EpochOrder, 0), triples).get(position) as u32
+    }
+
+    /// The piece of a step: around the anchor whose turn it is; if its component is too small, the largest of a few others.
+    fn piece(&self, graph: usize, drawn: u64, sizes: Sizes, step: u64) -> Result<Subgraph, DataError> {
+        let whole = self.graphs[graph];
+        let mut stream = key(self.seed, Purpose::Piece, step).stream(0);
+        let size = u64::from(sizes.low) + stream.below(u64::from(sizes.high - sizes.low) + 1);
+        let size = size.min(u64::from(whole.num_nodes())) as usize;
+        let mut around = |anchor: u32| Subgraph::around(whole, whole.triple(anchor), size, &mut |b| stream.below(b));
+        let mut best = around(self.nth_draw(graph, drawn))?;
+        for attempt in 1..ANCHORS {
+            if best.nodes.len() == size {
+                break;
+            }
+            let anchor = key(self.seed, Purpose::Piece, step).stream(attempt).below(whole.num_triples() as u64) as u32;
+            let other = around(anchor)?;
+            if other.nodes.len() > best.nodes.len() {
+                best = other;
+            }
+        }
+        Ok(best)
+    }
+}

@@ -1,0 +1,38 @@
+//! Strict negatives: entities that are not known answers of a query, i.i.d. uniform.
+//!
+//! With `a` known answers among `V` entities, no list of the other `V − a` is made. While at most half of the entities are
+//! answers, draws that hit one are rejected (two draws a negative at most, on average); above that the draw is an index into the
+//! gaps between the sorted answers, in O(a) once and O(log a) a negative. Both are exactly uniform.
+
+use flock_graph::mask::nth_kept;
+use flock_graph::{NodeId, Topology, TypeId};
+use flock_walk::Stream;
+
+/// Appends `count` entities that are no known answers of (head, type, ?) to `out`; none if every entity is one.
+pub fn strict_negatives(
+    topology: &Topology,
+    head: NodeId,
+    t: TypeId,
+    count: usize,
+    stream: &mut Stream,
+    out: &mut Vec<NodeId>,
+) {
+    let all = topology.num_nodes();
+    let answers = topology.answers(head, t);
+    let others = all - answers.len() as u32;
+    if others == 0 {
+        return;
+    }
+    if others >= all - others {
+        let wanted = out.len() + count;
+        while out.len() < wanted {
+            let v = stream.below(u64::from(all)) as NodeId;
+            if !topology.contains(head, t, v) {
+                out.push(v);
+            }
+        }
+    } else {
+        let answers: Vec<NodeId> = answers.collect();
+        out.extend((0..count).map(|_| nth_kept(&answers, stream.below(u64::from(others)) as u32)));
+    }
+}
