@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use flock_kg::gradient::FastGradient;
 use flock_kg::kernels::{Precision, peak};
-use flock_kg::train::{
-    Event, Gradient, PlainGradient, Progress, Session, Settings, Summary, TrainConfig, TrainError, train,
-};
+use flock_kg::train::{Event, Progress, Session, Settings, Summary, TrainConfig, TrainError, train};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
@@ -160,11 +159,11 @@ pub fn with_session<T>(
     let engine = models::engine(Precision::F32)?;
     let pool = models::pool(threads)?;
     let threads = pool.current_num_threads();
-    let mut gradient: Box<dyn Gradient> = Box::new(PlainGradient::new(threads).map_err(error)?);
+    let mut gradient = FastGradient::new(engine, threads).map_err(error)?;
     let stop = on_interrupt()?;
     let mut show = Show::new();
     let session = Session {
-        gradient: &mut *gradient,
+        gradient: &mut gradient,
         engine,
         pool: &pool,
         peak_gflops: Some(peak::gflops(engine.level(), threads, Duration::from_millis(200))),

@@ -661,7 +661,7 @@ pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     })
 }
 
-fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     // Two writers of the same file in one process must not share a temporary name.
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let Some(name) = path.file_name() else {

@@ -11,14 +11,17 @@ pub mod bundled;
 pub mod checkpoint;
 pub mod data;
 pub mod ensemble;
+pub mod gradient;
 pub mod import;
 pub mod init;
 pub mod model;
 pub mod optimise;
+pub mod parameters;
 pub mod petals;
 pub mod plain;
 pub mod plain_gradient;
 pub mod question;
+pub mod train;
 pub mod update;
 
 pub use flock_graph as graph;

@@ -1,0 +1,246 @@
+//! `pretrain`, `finetune` and `petals` from outside: what they say, and that a run which is killed goes on to the same bits.
+
+mod common;
+
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{Place, Ran};
+
+/// `pretrain world.tsv` with a tiny model, saved after every step.
+fn pretrain<'a>(out: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let tiny = [
+        "pretrain",
+        "--graph",
+        "world.tsv",
+        "--batch",
+        "4",
+        "--negatives",
+        "4",
+        "--walks",
+        "2",
+        "--set",
+        "model.length=8",
+        "--set",
+        "model.updates=2",
+        "--set",
+        "output.log_every=1",
+        "--set",
+        "output.save_seconds=0",
+        "--out",
+        out,
+    ];
+    [&tiny[..], more].concat()
+}
+
+/// Lines of the run's log.
+fn lines(path: &Path) -> usize {
+    std::fs::read_to_string(path.join("metrics.jsonl")).unwrap_or_default().lines().count()
+}
+
+fn spawn(place: &Place, args: &[&str]) -> Child {
+    let mut command = place.command(args);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Waits until a run has logged so many lines, or is over.
+fn wait_for(child: &mut Child, path: &Path, count: usize) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while lines(path) < count && child.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < end, "no progress in a minute");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn ok(ran: Ran) -> Ran {
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    ran
+}
+
+#[test]
+fn a_killed_run_ends_as_one_that_was_not() {
+    let place = Place::new();
+    let more = [
+        "--steps",
+        "300",
+        "--set",
+        "optimiser.ema=0.9",
+        "--set",
+        "data.holdout=0.2",
+        "--set",
+        "validation.every=40",
+        "--set",
+        "validation.n=2",
+    ];
+    ok(place.run(&pretrain("whole", &more)));
+    let out = place.path("cut");
+    let mut killed = 0;
+    for count in [3, 60, 150, 200] {
+        let mut child = spawn(&place, &pretrain("cut", &more));
+        wait_for(&mut child, &out, count);
+        if child.try_wait().unwrap().is_none() {
+            child.kill().unwrap(); // SIGKILL
+            killed += 1;
+        }
+        child.wait().unwrap();
+    }
+    assert!(killed >= 2, "the runs were too fast to be killed");
+    let ran = ok(place.run(&[&pretrain("cut", &more)[..], &["--resume", "--json"]].concat()));
+    let summary = &ran.json()[0];
+    assert_eq!((&summary["finished"], &summary["steps"]), (&true.into(), &300.into()));
+    assert!(summary["resumed_at"].as_u64().is_some_and(|step| step > 0));
+    for file in ["last.safetensors", "ema.safetensors", "best.safetensors"] {
+        let read = |run: &str| std::fs::read(place.path(run).join(file)).unwrap();
+        assert!(read("whole") == read("cut"), "{file} differs");
+    }
+    // Every step logged once and in order, and nothing left lying about.
+    let log = std::fs::read_to_string(out.join("metrics.jsonl")).unwrap();
+    let steps = log.lines().map(|l| serde_json::from_str::<serde_json::Value>(l).unwrap());
+    let steps: Vec<u64> = steps.filter(|r| r.get("loss").is_some()).map(|r| r["step"].as_u64().unwrap()).collect();
+    assert_eq!(steps, (1..=300).collect::<Vec<_>>());
+    let left = std::fs::read_dir(&out).unwrap().flatten().map(|e| e.file_name().into_string().unwrap());
+    assert_eq!(left.filter(|name| name.ends_with(".tmp")).count(), 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_saves_and_says_how_to_go_on() {
+    let place = Place::new();
+    let args = pretrain("out", &["--steps", "100000", "--set", "output.save_seconds=600"]);
+    let mut command = place.command(&args);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for(&mut child, &place.path("out"), 5);
+    let kill = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(kill.success());
+    let output = child.wait_with_output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{err}");
+    assert!(err.contains("the same command goes on from out"), "{err}");
+    // Saved where it stopped: nothing that was logged is lost.
+    let done = lines(&place.path("out"));
+    assert!(done >= 5 && place.path("out/last.safetensors").exists() && place.path("out/curve.svg").exists());
+    let steps = done.to_string();
+    let more = ["--steps", &steps, "--set", "output.save_seconds=600", "--json"];
+    let ran = ok(place.run(&pretrain("out", &more)));
+    assert_eq!(ran.json()[0]["resumed_at"], done);
+}
+
+#[test]
+fn mistakes_are_told_in_one_line() {
+    let place = Place::new();
+    place.write("typo.toml", "steps = 3\n[optimiser]\nrat = 1\n");
+    let cases: [(&[&str], &str); 7] = [
+        (
+            &["pretrain", "--config", "typo.toml"],
+            "error: typo.toml:3: unknown key `optimiser.rat`; near keys: `optimiser.rate`",
+        ),
+        (&["pretrain", "--config", "nowhere.toml"], "error: nowhere.toml: "),
+        (&["pretrain"], "error: config: data.graphs: expected at least one"),
+        (&["pretrain", "--graph", "world.tsv", "--set", "steps"], "error: --set \"steps\": expected key=value"),
+        (&["pretrain", "--graph", "nowhere", "--out", "x"], "error: nowhere: "),
+        (&["finetune", "--graph", "world.tsv"], "error: nothing to start from; hint: --model"),
+        (&["pretrain", "--graph", "world.tsv", "--resume", "--out", "y"], "error: y: no training state to resume"),
+    ];
+    for (args, message) in cases {
+        let ran = place.run(args);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{ran:?}");
+        assert!(ran.err.starts_with(message) && ran.err.lines().count() == 1, "{args:?}: {}", ran.err);
+    }
+}
+
+#[test]
+fn a_loss_that_is_no_number_ends_the_run() {
+    let place = Place::new();
+    let ran = place.run(&pretrain("out", &["--steps", "9", "--rate", "1e30"]));
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let message = ran.err.lines().last().unwrap();
+    assert!(message.starts_with("error: step ") && message.contains("on world") && message.contains('?'), "{message}");
+}
+
+#[test]
+fn fine_tuning_takes_task_and_sizes_from_the_model() {
+    let place = Place::new();
+    for task in ["entity", "relation"] {
+        let model = format!("{task}.safetensors");
+        let out = format!("out-{task}");
+        let args = [
+            "finetune",
+            "--model",
+            &model,
+            "--graph",
+            "world.tsv",
+            "--steps",
+            "2",
+            "--walks",
+            "2",
+            "--out",
+            &out,
+            "--json",
+        ];
+        let ran = ok(place.run(&args));
+        let summary = &ran.json()[0];
+        assert_eq!((&summary["task"], &summary["steps"]), (&task.into(), &2.into()));
+        assert!(place.path(summary["model"].as_str().unwrap()).exists());
+        ok(place.run(&[
+            "predict",
+            "world.tsv",
+            "Portugal",
+            if task == "entity" { "borders" } else { "?" },
+            if task == "entity" { "?" } else { "Spain" },
+            "--model",
+            summary["model"].as_str().unwrap(),
+        ]));
+    }
+    // What is said about the same on a terminal's behalf.
+    let ran = ok(place.run(&[
+        "finetune",
+        "--model",
+        "entity.safetensors",
+        "--graph",
+        "world.tsv",
+        "--steps",
+        "2",
+        "--walks",
+        "2",
+        "--out",
+        "text",
+    ]));
+    assert!(ran.out.starts_with("entity model, trained on world\n  steps     2 in "), "{}", ran.out);
+    assert!(ran.err.contains("step 2/2  loss "), "{}", ran.err);
+}
+
+#[test]
+fn petals_are_trained_tested_and_drawn() {
+    let place = Place::new();
+    let args = [
+        "petals",
+        "--epochs",
+        "1",
+        "--walks",
+        "1",
+        "--length",
+        "6",
+        "--set",
+        "updates=1",
+        "--set",
+        "passes=1",
+        "--seed",
+        "3",
+        "--out",
+        "out",
+        "--json",
+    ];
+    let ran = ok(place.run(&args));
+    let report = &ran.json()[0];
+    for (key, value) in [("seed", 3), ("epochs", 1), ("instances", 220)] {
+        assert_eq!(report[key], value, "{report}");
+    }
+    for key in ["solved", "accuracy_true", "accuracy_false", "minutes"] {
+        assert!(report[key].is_number(), "{report}");
+    }
+    assert_eq!(report["losses"].as_array().map(Vec::len), Some(1));
+    ok(place.run(&["petals", "--svg", "one.svg"]));
+    assert!(std::fs::read_to_string(place.path("one.svg")).unwrap().starts_with("<svg"));
+    assert!(!place.path("runs").exists());
+}

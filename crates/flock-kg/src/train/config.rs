@@ -1,0 +1,464 @@
+//! What a training run is: one struct, whose defaults are the published run's, checked once at the door.
+//!
+//! Every field is a key of the config file; `configs/` has commented examples. Relative paths are seen from the directory the
+//! program runs in.
+
+use std::path::PathBuf;
+
+use flock_walk::WalkOptions;
+use serde::{Deserialize, Serialize};
+
+use super::Loss;
+use super::settings::{ConfigError, Settings};
+use crate::checkpoint::{Metadata, Task};
+use crate::data::{DataConfig, Hide, Sizes};
+use crate::optimise::Schedule;
+
+/// A run of pretraining or fine-tuning.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TrainConfig {
+    /// What the model learns to predict.
+    pub task: Task,
+    /// Seed of weights, data and walks.
+    pub seed: u64,
+    /// Steps of the optimiser.
+    pub steps: u64,
+    /// Threads; all if not given. They change the speed, never the result.
+    pub threads: Option<usize>,
+    /// Where the weights come from.
+    pub model: ModelSection,
+    /// What is asked.
+    pub data: DataSection,
+    /// How walks are drawn.
+    pub walks: WalkSection,
+    /// What is minimised.
+    pub loss: LossSection,
+    /// How.
+    pub optimiser: OptimiserSection,
+    /// How progress is judged.
+    pub validation: ValidationSection,
+    /// What is written, and how often.
+    pub output: OutputSection,
+}
+
+/// Where the weights come from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ModelSection {
+    /// A checkpoint to start from; seeded initial weights if not given.
+    pub from: Option<PathBuf>,
+    /// Updates of a new model; 6 if not given.
+    pub updates: Option<usize>,
+    /// Walk length of a new model; 128 if not given.
+    pub length: Option<usize>,
+    /// A note for the checkpoint's metadata.
+    pub note: Option<String>,
+}
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DataSection {
+    /// Training graphs: dataset directories or graph files. A step draws one in proportion to its triples.
+    pub graphs: Vec<PathBuf>,
+    /// Share of a graph file's triples kept for validation; dataset directories have their own.
+    pub holdout: f64,
+    /// Triples in a batch.
+    pub batch: usize,
+    /// Negatives of each entity question.
+    pub negatives: usize,
+    /// What the entity task hides from the walks.
+    pub hide: Hide,
+    /// If given, each step runs on a connected piece of so many entities: least and greatest.
+    pub subgraph: Option<[u32; 2]>,
+}
+
+/// A base walk count: a number, or `"rule"` for the rule that goes by the graph's size.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "expected a number or \"rule\"")]
+pub enum WalkCount {
+    /// The same on every graph.
+    Fixed(u32),
+    /// By [`Metadata::base_walks`].
+    Rule(Rule),
+}
+
+/// The word that stands for the rule.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rule {
+    /// By the size of the graph.
+    Rule,
+}
+
+impl WalkCount {
+    /// By the size of the graph.
+    pub const RULE: WalkCount = WalkCount::Rule(Rule::Rule);
+
+    /// The count on a graph of these sizes.
+    pub fn on(self, meta: &Metadata, num_nodes: u32, num_triples: usize) -> u32 {
+        match self {
+            WalkCount::Fixed(n) => n,
+            WalkCount::Rule(_) => meta.base_walks(num_nodes, num_triples),
+        }
+    }
+}
+
+/// How walks are drawn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WalkSection {
+    /// Base walk count of a step. The rule goes by the graph, or by the piece of it, that the step runs on.
+    pub n: WalkCount,
+    /// What the rule gives on a graph of the training graphs' mean size; kept in the checkpoint. Of a checkpoint to start
+    /// from, its own holds.
+    pub n_train: u32,
+    /// Whether a walk may step straight back although another neighbour exists.
+    pub backtrack: bool,
+    /// All walks start at the query's nodes.
+    pub all_at_query: bool,
+    /// Balanced walks start on edges of the query's own type only.
+    pub balanced_on_query_relation: bool,
+}
+
+/// What is minimised.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LossSection {
+    /// Of the softmax that weighs the false answers of the entity task. The relation task has none.
+    pub temperature: f64,
+}
+
+/// How the learning rate goes.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ScheduleName {
+    /// The same rate throughout.
+    #[default]
+    Constant,
+    /// Up in a straight line, then down half a cosine.
+    Cosine,
+}
+
+/// AdamW, its schedule, and the average of weights.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct OptimiserSection {
+    /// Learning rate.
+    pub rate: f64,
+    /// Weight decay, decoupled.
+    pub decay: f64,
+    /// β₁, of the mean.
+    pub beta1: f64,
+    /// β₂, of the mean square.
+    pub beta2: f64,
+    /// ε, added to the root of the mean square.
+    pub epsilon: f64,
+    /// How the rate goes over the run.
+    pub schedule: ScheduleName,
+    /// Steps on the way up (cosine only).
+    pub warmup: u64,
+    /// The factor on the rate at the end (cosine only).
+    pub floor: f64,
+    /// Greatest norm of a step's gradient, if it is clipped.
+    pub clip: Option<f64>,
+    /// Decay of the moving average of weights, if one is kept. It is then what is validated and shipped.
+    pub ema: Option<f64>,
+}
+
+/// How progress is judged: filtered, pessimistic MRR of a sample of validation triples.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ValidationSection {
+    /// Steps from one validation to the next; 0 for none. The end of the run is validated too.
+    pub every: u64,
+    /// Validation triples of each graph.
+    pub triples: usize,
+    /// Base walk count.
+    pub n: WalkCount,
+    /// Ensemble passes.
+    pub passes: u32,
+    /// Seed of the sample and its walks.
+    pub seed: u64,
+    /// Dataset directories whose validation triples count besides those of the training graphs.
+    pub extra: Vec<PathBuf>,
+}
+
+/// What is written, and how often. None of this changes the weights.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct OutputSection {
+    /// The run's directory. If it has a training state the run goes on from there.
+    pub dir: Option<PathBuf>,
+    /// Steps from one line of `metrics.jsonl` to the next.
+    pub log_every: u64,
+    /// Seconds from one training state to the next.
+    pub save_seconds: f64,
+}
+
+impl Default for TrainConfig {
+    fn default() -> TrainConfig {
+        TrainConfig::pretraining(Task::Entity)
+    }
+}
+
+impl TrainConfig {
+    /// The published pretraining, on graphs that are still to be named.
+    pub fn pretraining(task: Task) -> TrainConfig {
+        TrainConfig {
+            task,
+            seed: 0,
+            steps: if task == Task::Entity { 400_000 } else { 40_000 },
+            threads: None,
+            model: ModelSection::default(),
+            data: DataSection::default(),
+            walks: WalkSection::default(),
+            loss: LossSection::default(),
+            optimiser: OptimiserSection::published(task),
+            validation: ValidationSection::default(),
+            output: OutputSection::default(),
+        }
+    }
+
+    /// The published fine-tuning. Its length depends on the graph there; here it is 1,000 steps unless told.
+    pub fn finetuning(task: Task) -> TrainConfig {
+        let mut config = TrainConfig::pretraining(task);
+        config.steps = 1_000;
+        config.data.negatives = 256;
+        config.data.holdout = 0.05;
+        config.validation.every = 100;
+        config
+    }
+
+    /// The config that settings describe, over the published defaults of their task.
+    pub fn resolve(settings: &Settings, defaults: fn(Task) -> TrainConfig) -> Result<TrainConfig, ConfigError> {
+        let task = settings.get("task").and_then(|v| serde_json::from_value(v.clone()).ok()).unwrap_or(Task::Entity);
+        let config: TrainConfig = settings.over(&defaults(task))?;
+        config.check().map_err(|(key, rule)| settings.wrong_value(key, rule))?;
+        Ok(config)
+    }
+
+    /// The first key with a value that makes no sense, and what it should be.
+    pub fn check(&self) -> Result<(), (&'static str, String)> {
+        let rule = |ok: bool, key, rule: &str| if ok { Ok(()) } else { Err((key, rule.to_string())) };
+        // Steps take the place of the pass in the walks' keys, whose last value belongs to the data.
+        rule((1..u64::from(u32::MAX)).contains(&self.steps), "steps", "expected 1 to 4294967294")?;
+        rule(self.threads.is_none_or(|t| (1..=1024).contains(&t)), "threads", "expected 1 to 1024")?;
+        let sizes = [("model.updates", self.model.updates, 64), ("model.length", self.model.length, 16_384)];
+        for (key, size, most) in sizes {
+            let least = if key == "model.length" { 2 } else { 1 };
+            rule(size.is_none_or(|s| (least..=most).contains(&s)), key, &format!("expected {least} to {most}"))?;
+        }
+        rule(!self.data.graphs.is_empty(), "data.graphs", "expected at least one dataset directory or graph file")?;
+        rule((0.0..1.0).contains(&self.data.holdout), "data.holdout", "expected at least 0 and less than 1")?;
+        rule((1..=65_536).contains(&self.data.batch), "data.batch", "expected 1 to 65536")?;
+        rule(self.data.negatives <= 1 << 20, "data.negatives", "expected at most 1048576")?;
+        let ordered = |s: [u32; 2]| 2 <= s[0] && s[0] <= s[1];
+        rule(
+            self.data.subgraph.is_none_or(ordered),
+            "data.subgraph",
+            "expected [least, greatest] entities, 2 or more",
+        )?;
+        for (key, n) in [("walks.n", self.walks.n), ("validation.n", self.validation.n)] {
+            let fits = |n: u32| (1..=16_384).contains(&n);
+            rule(!matches!(n, WalkCount::Fixed(n) if !fits(n)), key, "expected 1 to 16384, or \"rule\"")?;
+        }
+        rule((1..=16_384).contains(&self.walks.n_train), "walks.n_train", "expected 1 to 16384")?;
+        let temperature = self.loss.temperature;
+        rule(temperature > 0.0 && temperature.is_finite(), "loss.temperature", "expected more than 0")?;
+        self.optimiser.check()?;
+        rule((1..=4096).contains(&self.validation.passes), "validation.passes", "expected 1 to 4096")?;
+        rule(self.validation.triples > 0, "validation.triples", "expected at least 1; hint: validation.every = 0")?;
+        self.output.check()
+    }
+
+    pub(crate) fn loss(&self) -> Loss {
+        match self.task {
+            Task::Entity => Loss::SelfAdversarial { temperature: self.loss.temperature as f32 },
+            Task::Relation => Loss::MeanBce,
+        }
+    }
+
+    pub(crate) fn data(&self) -> DataConfig {
+        DataConfig {
+            task: self.task,
+            batch: self.data.batch,
+            negatives: self.data.negatives,
+            hide: self.data.hide,
+            subgraph: self.data.subgraph.map(|[low, high]| Sizes { low, high }),
+        }
+    }
+
+    pub(crate) fn walk_options(&self) -> WalkOptions {
+        WalkOptions {
+            backtrack: self.walks.backtrack,
+            all_at_query: self.walks.all_at_query,
+            balanced_on_query_relation: self.walks.balanced_on_query_relation,
+            ..WalkOptions::default()
+        }
+    }
+}
+
+impl Default for DataSection {
+    fn default() -> DataSection {
+        let published = DataConfig::published(Task::Entity);
+        DataSection {
+            graphs: Vec::new(),
+            holdout: 0.0,
+            batch: published.batch,
+            negatives: published.negatives,
+            hide: published.hide,
+            subgraph: None,
+        }
+    }
+}
+
+impl Default for WalkSection {
+    fn default() -> WalkSection {
+        WalkSection {
+            n: WalkCount::RULE,
+            n_train: 128,
+            backtrack: false,
+            all_at_query: false,
+            balanced_on_query_relation: false,
+        }
+    }
+}
+
+impl Default for LossSection {
+    fn default() -> LossSection {
+        LossSection { temperature: 1.0 }
+    }
+}
+
+impl Default for OptimiserSection {
+    fn default() -> OptimiserSection {
+        OptimiserSection::published(Task::Entity)
+    }
+}
+
+impl OptimiserSection {
+    /// The published run's: AdamW at a constant rate, and nothing else.
+    pub fn published(task: Task) -> OptimiserSection {
+        OptimiserSection {
+            rate: 5e-4,
+            decay: if task == Task::Entity { 0.01 } else { 0.0 },
+            beta1: 0.9,
+            beta2: 0.999,
+            epsilon: 1e-8,
+            schedule: ScheduleName::Constant,
+            warmup: 0,
+            floor: 0.0,
+            clip: None,
+            ema: None,
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
+        let rule = |ok: bool, key, rule: &str| if ok { Ok(()) } else { Err((key, rule.to_string())) };
+        let below_one = |x: f64| (0.0..1.0).contains(&x);
+        rule(self.rate > 0.0 && self.rate.is_finite(), "optimiser.rate", "expected more than 0")?;
+        rule(self.decay >= 0.0 && self.decay.is_finite(), "optimiser.decay", "expected at least 0")?;
+        rule(below_one(self.beta1), "optimiser.beta1", "expected at least 0 and less than 1")?;
+        rule(below_one(self.beta2), "optimiser.beta2", "expected at least 0 and less than 1")?;
+        rule(self.epsilon > 0.0 && self.epsilon.is_finite(), "optimiser.epsilon", "expected more than 0")?;
+        let cosine = self.schedule == ScheduleName::Cosine;
+        rule(cosine || self.warmup == 0, "optimiser.warmup", "needs optimiser.schedule = \"cosine\"")?;
+        rule((0.0..=1.0).contains(&self.floor), "optimiser.floor", "expected 0 to 1")?;
+        rule(self.clip.is_none_or(|c| c > 0.0), "optimiser.clip", "expected more than 0, or \"off\"")?;
+        rule(self.ema.is_none_or(below_one), "optimiser.ema", "expected at least 0 and less than 1, or \"off\"")
+    }
+
+    pub(crate) fn schedule(&self, total: u64) -> Schedule {
+        match self.schedule {
+            ScheduleName::Constant => Schedule::Constant,
+            ScheduleName::Cosine => Schedule::WarmupCosine { warmup: self.warmup, total, floor: self.floor },
+        }
+    }
+}
+
+impl Default for ValidationSection {
+    fn default() -> ValidationSection {
+        ValidationSection { every: 1_000, triples: 100, n: WalkCount::RULE, passes: 1, seed: 1, extra: Vec::new() }
+    }
+}
+
+impl Default for OutputSection {
+    fn default() -> OutputSection {
+        OutputSection { dir: None, log_every: 50, save_seconds: 60.0 }
+    }
+}
+
+impl OutputSection {
+    pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
+        let rule = |ok: bool, key, rule: &str| if ok { Ok(()) } else { Err((key, rule.to_string())) };
+        rule(self.log_every > 0, "output.log_every", "expected at least 1")?;
+        rule(self.save_seconds >= 0.0, "output.save_seconds", "expected at least 0")
+    }
+}
+
+/// A run on Petals under the published protocol (section 10 of the specification).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PetalsConfig {
+    /// Seed of instances, weights, order and walks.
+    pub seed: u64,
+    /// Times that all instances are seen.
+    pub epochs: u64,
+    /// Ends after the first epoch that leaves no instance unsolved.
+    pub until_solved: bool,
+    /// Threads; all if not given. They change the speed, never the result.
+    pub threads: Option<usize>,
+    /// Base walk count.
+    pub walks: u32,
+    /// Walk length.
+    pub length: usize,
+    /// Updates of the model.
+    pub updates: usize,
+    /// Ensemble passes of the test.
+    pub passes: u32,
+    /// How the loss is minimised.
+    pub optimiser: OptimiserSection,
+    /// What is written, and how often.
+    pub output: OutputSection,
+}
+
+impl Default for PetalsConfig {
+    fn default() -> PetalsConfig {
+        PetalsConfig {
+            seed: 0,
+            epochs: 5,
+            until_solved: false,
+            threads: None,
+            walks: 16,
+            length: 128,
+            updates: 6,
+            passes: 16,
+            optimiser: OptimiserSection::default(),
+            output: OutputSection::default(),
+        }
+    }
+}
+
+impl PetalsConfig {
+    /// The config that settings describe, over the published protocol.
+    pub fn resolve(settings: &Settings) -> Result<PetalsConfig, ConfigError> {
+        let config: PetalsConfig = settings.over(&PetalsConfig::default())?;
+        config.check().map_err(|(key, rule)| settings.wrong_value(key, rule))?;
+        Ok(config)
+    }
+
+    /// The first key with a value that makes no sense, and what it should be.
+    pub fn check(&self) -> Result<(), (&'static str, String)> {
+        let rule = |ok: bool, key, rule: &str| if ok { Ok(()) } else { Err((key, rule.to_string())) };
+        rule((1..=1_000_000).contains(&self.epochs), "epochs", "expected 1 to 1000000")?;
+        rule(self.threads.is_none_or(|t| (1..=1024).contains(&t)), "threads", "expected 1 to 1024")?;
+        rule((1..=16_384).contains(&self.walks), "walks", "expected 1 to 16384")?;
+        rule((2..=16_384).contains(&self.length), "length", "expected 2 to 16384")?;
+        rule((1..=64).contains(&self.updates), "updates", "expected 1 to 64")?;
+        rule((1..=4096).contains(&self.passes), "passes", "expected 1 to 4096")?;
+        self.optimiser.check()?;
+        self.output.check()
+    }
+}

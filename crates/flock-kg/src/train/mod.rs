@@ -1,0 +1,99 @@
+//! Training: questions from graphs, a gradient, a step of the optimiser, and a run that survives being killed.
+//!
+//! What one step is made of stands here; whoever can compute a [`Gradient`] can train. Around it:
+//!
+//! - [`config`]: what a run is; [`settings`]: from files and flags to a config.
+//! - [`train`]: pretraining and fine-tuning; [`petals`]: the Petals protocol.
+//! - `learner`: a step of the optimiser; `dataset`: graphs and validation triples; `validate`: MRR.
+//! - [`state`]: what a killed run goes on from; [`metrics`] and [`curve`]: what it tells.
+
+pub mod config;
+pub mod curve;
+mod dataset;
+mod learner;
+pub mod metrics;
+mod petals;
+mod plain;
+mod run;
+pub mod settings;
+pub mod state;
+mod trainer;
+mod validate;
+
+pub use config::{PetalsConfig, TrainConfig};
+pub use dataset::{DatasetError, Fingerprint};
+pub use petals::{MARGIN, PetalsReport, petals};
+pub use plain::PlainGradient;
+pub use run::{Event, Progress, Session, TrainError};
+pub use settings::{ConfigError, Settings};
+pub use state::StateError;
+pub use trainer::{Best, Summary, train};
+
+use flock_walk::{WalkOptions, WalkQuery};
+
+use crate::model::{ModelError, View};
+use crate::parameters::Parameters;
+
+/// One query of a training batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Example {
+    /// What is asked.
+    pub query: WalkQuery,
+    /// Whom the answer is held against: column 0 is the true one. Nodes, or raw relations.
+    pub candidates: Vec<u32>, // (C)
+}
+
+/// What is minimised.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub enum Loss {
+    /// Mean over the examples of [`self_adversarial`](flock_kernels::loss::self_adversarial).
+    SelfAdversarial {
+        /// Of the softmax that weighs the false answers.
+        temperature: f32,
+    },
+    /// Mean of [`mean_bce`](flock_kernels::loss::mean_bce) over all entries of all examples.
+    MeanBce,
+}
+
+/// All that a step's gradient depends on besides the weights.
+#[derive(Clone, Copy)]
+pub struct StepInput<'a> {
+    /// The graph to walk on, and what is hidden of it.
+    pub view: View<'a>,
+    /// The batch.
+    pub examples: &'a [Example],
+    /// Base walk count `n`.
+    pub walks: u32,
+    /// Seed of the walks.
+    pub seed: u64,
+    /// The step, which has the place of the pass in the walks' [`Key`](flock_walk::Key).
+    pub step: u32,
+    /// Switches; the length is the model's.
+    pub options: WalkOptions,
+    /// What is minimised.
+    pub loss: Loss,
+}
+
+/// What a step found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepOutput {
+    /// The loss of each example.
+    pub losses: Vec<f64>,
+    /// The loss of the batch.
+    pub loss: f64,
+}
+
+/// The gradient of a batch's loss in every weight.
+pub trait Gradient {
+    /// Overwrites `gradient`, which is laid out like [`Parameters::values`], with the gradient of the batch's mean loss.
+    /// The same input gives the same bits, on any number of threads.
+    ///
+    /// # Errors
+    /// A model or a query that does not fit the engine or the graph. A loss that is not finite is no error here.
+    fn gradient(
+        &mut self,
+        parameters: &Parameters,
+        input: &StepInput<'_>,
+        gradient: &mut [f32],
+    ) -> Result<StepOutput, ModelError>;
+}

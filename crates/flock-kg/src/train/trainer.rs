@@ -1,0 +1,478 @@
+//! Pretraining and fine-tuning: the loop, and all that must be right when it is cut off anywhere.
+//!
+//! A step is a pure function of the weights, the optimiser's moments, the config and the data state, so all of these together
+//! are the training state. States are written by the clock; as they leave no trace in the weights, a run that was killed and
+//! resumed ends in the same bits as one that was not.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::config::{ScheduleName, TrainConfig, WalkCount};
+use super::dataset::{self, Fingerprint, NamedGraph, ValidationSet};
+use super::learner::{Learner, Learnt, StepFailure};
+use super::metrics::{self, Metrics, Record};
+use super::run::{Event, Meter, Pending, RunDir, Session, TrainError, io_error, useful_macs};
+use super::settings::to_json;
+use super::{Example, StepInput, curve, state, validate};
+use crate::checkpoint::{Checkpoint, Metadata, sha256_hex, write_atomically};
+use crate::data::{DataState, Feed};
+use crate::init::initial_weights;
+use crate::model::{Model, View};
+use crate::parameters::Parameters;
+
+/// Keys that may change when a run is resumed: they do not change the weights. Graphs are compared by content.
+const FREE: [&str; 5] = ["threads", "data.graphs", "output.dir", "output.log_every", "output.save_seconds"];
+
+/// How a run ended.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// What the model predicts.
+    pub task: crate::checkpoint::Task,
+    /// The training graphs.
+    pub graphs: Vec<String>,
+    /// Steps done, over all sittings.
+    pub steps: u64,
+    /// Whether that is all of them; else the run was stopped and can be resumed.
+    pub finished: bool,
+    /// The steps that were already done at the start.
+    pub resumed_at: Option<u64>,
+    /// Minutes, over all sittings.
+    pub minutes: f64,
+    /// Mean loss of the last logged interval.
+    pub loss: Option<f64>,
+    /// The best validation.
+    pub best: Option<Best>,
+    /// The run's directory.
+    pub dir: String,
+    /// The checkpoint to use: the best one, or without validation the last.
+    pub model: String,
+    /// The picture of loss and MRR.
+    pub curve: String,
+}
+
+/// The best validation so far.
+#[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Best {
+    /// After so many steps.
+    pub step: u64,
+    /// Its MRR, mean over graphs.
+    pub mrr: f64,
+}
+
+/// What the state holds besides arrays.
+#[derive(Serialize, Deserialize)]
+struct Header {
+    kind: String,
+    config: Value,
+    config_hash: String,
+    step: u64,
+    data: DataState,
+    best: Option<Best>,
+    pending: Pending,
+    seconds: f64,
+    graphs: Vec<Fingerprint>,
+    meta: Metadata,
+    simd: String,
+}
+
+const KIND: &str = "train";
+
+/// Trains until the config's last step, or until told to stop. `dir` is the run's directory.
+pub fn train(config: &TrainConfig, dir: &Path, session: Session<'_>) -> Result<Summary, TrainError> {
+    let dir = RunDir::open(dir, session.resume)?;
+    let (mut graphs, mut sets) = (Vec::new(), Vec::new());
+    for path in &config.data.graphs {
+        let (graph, set) = dataset::training(path, config.data.holdout, config.seed)?;
+        graphs.push(graph);
+        sets.extend(set);
+    }
+    for path in &config.validation.extra {
+        sets.push(dataset::validation(path)?);
+    }
+    if config.validation.every == 0 {
+        sets.clear();
+    }
+    sets.iter_mut().for_each(|set| set.sample(config.validation.triples, config.validation.seed));
+
+    let topologies: Vec<_> = graphs.iter().map(|g| g.topology()).collect();
+    let feed = Feed::new(&topologies, config.data(), config.seed)?;
+    let mut run = Run::start(config, dir, &graphs, &sets, &feed, session)?;
+    run.about();
+    let finished = run.steps()?;
+    run.finish(finished)
+}
+
+/// A run under way.
+struct Run<'a, 's> {
+    config: &'a TrainConfig,
+    dir: RunDir,
+    graphs: &'a [Arc<NamedGraph>],
+    sets: &'a [ValidationSet],
+    feed: &'a Feed<'a>,
+    session: Session<'s>,
+    fingerprints: Vec<Fingerprint>,
+    start_steps: u64, // of the checkpoint that the run started from
+    resumed_at: Option<u64>,
+    learner: Learner,
+    data: DataState,
+    best: Option<Best>,
+    pending: Pending,
+    metrics: Metrics,
+    meter: Meter,
+    saved: Instant,
+}
+
+impl<'a, 's> Run<'a, 's> {
+    /// From the state in the directory, or from the beginning.
+    fn start(
+        config: &'a TrainConfig,
+        dir: RunDir,
+        graphs: &'a [Arc<NamedGraph>],
+        sets: &'a [ValidationSet],
+        feed: &'a Feed<'a>,
+        session: Session<'s>,
+    ) -> Result<Run<'a, 's>, TrainError> {
+        let fingerprints: Vec<Fingerprint> = graphs.iter().map(|g| g.fingerprint()).collect();
+        let old = match dir.has_state() {
+            true => Some(state::read::<Header>(&dir.state())?),
+            false => None,
+        };
+        let parameters = match &old {
+            Some((header, _)) => {
+                check_state(config, &dir, header, &fingerprints)?;
+                header.meta.check()?;
+                Parameters::zeros(header.meta.clone())
+            }
+            None => Parameters::from_checkpoint(&first_weights(config, &fingerprints)?),
+        };
+        // Refused now rather than at the first validation.
+        Model::new(&parameters.to_checkpoint()?, session.engine)?;
+        let metrics_path = dir.file("metrics.jsonl");
+        let (step, seconds) = old.as_ref().map_or((0, 0.0), |(h, _)| (h.step, h.seconds));
+        let mut run = Run {
+            start_steps: parameters.meta.steps,
+            learner: Learner::new(parameters, &config.optimiser, config.steps),
+            data: feed.start(),
+            best: None,
+            pending: Pending::default(),
+            resumed_at: None,
+            metrics: Metrics::resume(&metrics_path, step).map_err(io_error(&metrics_path))?,
+            meter: Meter::new(seconds, session.peak_gflops),
+            saved: Instant::now(),
+            config,
+            dir,
+            graphs,
+            sets,
+            feed,
+            session,
+            fingerprints,
+        };
+        match old {
+            Some((header, arrays)) => run.restore(header, arrays)?,
+            // From now on the directory is this run's, and a differing config is noticed.
+            None => run.save()?,
+        }
+        Ok(run)
+    }
+
+    fn restore(&mut self, header: Header, arrays: Vec<Vec<f32>>) -> Result<(), TrainError> {
+        let simd = self.session.engine.level().to_string();
+        if header.simd != simd {
+            let note =
+                format!("the run so far used {}, this machine uses {simd}: the last bits may differ", header.simd);
+            (self.session.watch)(Event::Note(&note));
+        }
+        if !self.learner.restore(header.step, arrays) {
+            let reason = "its arrays do not fit the model".to_string();
+            return Err(state::StateError::Content { file: self.dir.state().display().to_string(), reason }.into());
+        }
+        self.resumed_at = Some(header.step);
+        (self.data, self.best, self.pending) = (header.data, header.best, header.pending);
+        Ok(())
+    }
+
+    fn about(&mut self) {
+        let graph = |f: &Fingerprint| {
+            format!("{}: {} entities, {} relations, {} triples", f.name, f.entities, f.relations, f.triples)
+        };
+        let mut lines: Vec<String> = self.fingerprints.iter().map(graph).collect();
+        let meta = &self.learner.parameters.meta;
+        lines.push(format!(
+            "{} model, {} updates, walk length {}, {} parameters",
+            meta.task,
+            meta.updates,
+            meta.length,
+            meta.num_parameters()
+        ));
+        let names: Vec<String> = self.sets.iter().map(|s| format!("{} of {}", s.triples.len(), s.on.name)).collect();
+        lines.push(match names.is_empty() {
+            true => "no validation".to_string(),
+            false => format!("validation triples: {}", names.join(", ")),
+        });
+        (self.session.watch)(Event::Started { about: &lines, resumed: self.resumed_at });
+    }
+
+    /// All steps that are left; false if told to stop before the last.
+    fn steps(&mut self) -> Result<bool, TrainError> {
+        let config = self.config;
+        while self.learner.step < config.steps {
+            if self.session.stop.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            let learnt = self.step()?;
+            let step = self.learner.step;
+            let last = step == config.steps;
+            if step.is_multiple_of(config.output.log_every) || last {
+                self.log(&learnt)?;
+            }
+            let due = !self.sets.is_empty() && (step.is_multiple_of(config.validation.every) || last);
+            if due {
+                self.validate()?;
+            }
+            if due || self.saved.elapsed().as_secs_f64() >= config.output.save_seconds {
+                self.save()?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn step(&mut self) -> Result<Learnt, TrainError> {
+        let clock = Instant::now();
+        let batch = self.feed.batch(&self.data)?;
+        let graphs = self.graphs;
+        let graph = &graphs[batch.graph];
+        let topology = batch.topology(graph.topology());
+        let pairs = batch.queries.iter().zip(&batch.candidates);
+        let examples: Vec<Example> =
+            pairs.map(|(query, candidates)| Example { query: *query, candidates: candidates.clone() }).collect();
+        let meta = &self.learner.parameters.meta;
+        let walks = self.config.walks.n.on(meta, topology.num_nodes(), topology.num_triples());
+        let (length, updates) = (meta.length, meta.updates);
+        let input = StepInput {
+            view: View { topology, mask: Some(&batch.mask) },
+            examples: &examples,
+            walks,
+            seed: self.config.seed,
+            // The config keeps steps below the last pass.
+            step: self.learner.step as u32,
+            options: self.config.walk_options(),
+            loss: self.config.loss(),
+        };
+        let learnt = self.learner.learn(&mut *self.session.gradient, &input).map_err(|failure| match failure {
+            StepFailure::Model(e) => e.into(),
+            StepFailure::NotFinite { example, what } => TrainError::NotFinite {
+                step: self.data.step + 1,
+                what,
+                graph: graph.name.clone(),
+                query: graph.describe(&examples[example].query, batch.subgraph.as_ref()),
+            },
+        })?;
+        self.feed.advance(&mut self.data)?;
+        self.pending.add(learnt.loss);
+        let walks = examples.iter().map(|e| e.query.num_walks(walks)).sum();
+        self.meter.step(clock.elapsed(), useful_macs(walks, length, updates));
+        let progress = self.meter.progress(self.learner.step, self.config.steps, self.pending.mean());
+        (self.session.watch)(Event::Step(progress));
+        Ok(learnt)
+    }
+
+    fn log(&mut self, learnt: &Learnt) -> Result<(), TrainError> {
+        let (steps_per_s, ratio) = self.meter.speed();
+        let pending = std::mem::take(&mut self.pending);
+        self.record(Record {
+            loss: Some(pending.mean()),
+            rate: Some(learnt.rate),
+            norm: Some(learnt.norm),
+            steps_per_s,
+            ratio,
+            ..Record::default()
+        })
+    }
+
+    fn record(&mut self, record: Record) -> Result<(), TrainError> {
+        let record = Record { step: self.learner.step, seconds: self.meter.seconds(), ..record };
+        self.metrics.append(&record).map_err(io_error(&self.dir.file("metrics.jsonl")))?;
+        (self.session.watch)(Event::Logged(&record));
+        Ok(())
+    }
+
+    fn validate(&mut self) -> Result<(), TrainError> {
+        let checkpoint = self.shipped()?;
+        let model = Model::new(&checkpoint, self.session.engine)?;
+        let watch = &mut *self.session.watch;
+        let mut progress = |done, total| watch(Event::Testing { done, total });
+        let scores = validate::mrr(&model, self.sets, &self.config.validation, self.session.pool, &mut progress)?;
+        let mrr = scores.iter().map(|(_, mrr)| mrr).sum::<f64>() / scores.len() as f64;
+        if self.best.is_none_or(|best| mrr > best.mrr) {
+            self.best = Some(Best { step: self.learner.step, mrr });
+            checkpoint.write(self.dir.file("best.safetensors"))?;
+        }
+        self.write_last()?;
+        self.record(Record { mrr: Some(mrr), graphs: scores.into_iter().collect(), ..Record::default() })
+    }
+
+    /// A checkpoint of some weights, as of now.
+    fn checkpoint(&self, parameters: &Parameters, note: &str) -> Result<Checkpoint, TrainError> {
+        let mut parameters = parameters.clone();
+        let meta = &mut parameters.meta;
+        meta.steps = self.start_steps + self.learner.step;
+        meta.note = meta.note.take().map(|n| n + note);
+        Ok(parameters.to_checkpoint()?)
+    }
+
+    /// The weights that count: their average, if one is kept.
+    fn shipped(&self) -> Result<Checkpoint, TrainError> {
+        let note = self.config.optimiser.ema.map_or(String::new(), |d| format!("; moving average of decay {d}"));
+        self.checkpoint(&self.learner.shipped(), &note)
+    }
+
+    fn write_last(&self) -> Result<(), TrainError> {
+        self.checkpoint(&self.learner.parameters, "")?.write(self.dir.file("last.safetensors"))?;
+        if self.learner.average.is_some() {
+            self.shipped()?.write(self.dir.file("ema.safetensors"))?;
+        }
+        Ok(())
+    }
+
+    fn save(&mut self) -> Result<(), TrainError> {
+        self.metrics.sync().map_err(io_error(&self.dir.file("metrics.jsonl")))?;
+        let config = to_json(self.config);
+        let header = Header {
+            kind: KIND.to_string(),
+            config_hash: config_hash(self.config),
+            config,
+            step: self.learner.step,
+            data: self.data.clone(),
+            best: self.best,
+            pending: self.pending,
+            seconds: self.meter.seconds(),
+            graphs: self.fingerprints.clone(),
+            meta: self.learner.parameters.meta.clone(),
+            simd: self.session.engine.level().to_string(),
+        };
+        state::write(&self.dir.state(), &header, &self.learner.arrays())?;
+        self.saved = Instant::now();
+        Ok(())
+    }
+
+    /// State, checkpoints, curve, summary. Also for a run that had already ended, whose files may be missing.
+    fn finish(mut self, finished: bool) -> Result<Summary, TrainError> {
+        self.save()?;
+        self.write_last()?;
+        let metrics_path = self.dir.file("metrics.jsonl");
+        let records = metrics::read(&metrics_path).map_err(io_error(&metrics_path))?;
+        let curve_path = self.dir.file("curve.svg");
+        let title = format!("{} · {} steps", self.learner.parameters.meta.graphs.join(", "), self.learner.step);
+        write_atomically(&curve_path, curve::svg(&title, &records).as_bytes()).map_err(io_error(&curve_path))?;
+        let model = match (self.best, &self.learner.average) {
+            (Some(_), _) => "best.safetensors",
+            (None, Some(_)) => "ema.safetensors",
+            (None, None) => "last.safetensors",
+        };
+        Ok(Summary {
+            task: self.config.task,
+            graphs: self.graphs.iter().map(|g| g.name.clone()).collect(),
+            steps: self.learner.step,
+            finished,
+            resumed_at: self.resumed_at,
+            minutes: self.meter.seconds() / 60.0,
+            loss: records.iter().rev().find_map(|r| r.loss),
+            best: self.best,
+            model: self.dir.file(model).display().to_string(),
+            curve: curve_path.display().to_string(),
+            dir: self.dir.name(),
+        })
+    }
+}
+
+/// Refuses a state of another run.
+fn check_state(config: &TrainConfig, dir: &RunDir, header: &Header, graphs: &[Fingerprint]) -> Result<(), TrainError> {
+    let mut free = FREE.to_vec();
+    // Where no schedule depends on it, a run may be made longer.
+    if config.optimiser.schedule == ScheduleName::Constant && config.steps >= header.step {
+        free.push("steps");
+    }
+    dir.check_config(&header.config, &to_json(config), &free)?;
+    if header.graphs != graphs {
+        let list = |graphs: &[Fingerprint]| {
+            let one =
+                |f: &Fingerprint| format!("{} ({} triples, {})", f.name, f.triples, &f.sha256[..f.sha256.len().min(8)]);
+            graphs.iter().map(one).collect::<Vec<_>>().join(", ")
+        };
+        return Err(TrainError::OtherGraph { dir: dir.name(), old: list(&header.graphs), new: list(graphs) });
+    }
+    Ok(())
+}
+
+/// Tells configs apart that make different weights.
+fn config_hash(config: &TrainConfig) -> String {
+    let mut config = config.clone();
+    config.threads = None;
+    config.steps = 0;
+    config.output = Default::default();
+    sha256_hex(to_json(&config).to_string().as_bytes())
+}
+
+/// What training starts from, with the metadata that its checkpoints will have.
+fn first_weights(config: &TrainConfig, graphs: &[Fingerprint]) -> Result<Checkpoint, TrainError> {
+    let count = graphs.len().max(1) as f64;
+    let mean_nodes = graphs.iter().map(|g| f64::from(g.entities)).sum::<f64>() / count;
+    let mean_triples = graphs.iter().map(|g| g.triples as f64).sum::<f64>() / count;
+    let names = graphs.iter().map(|g| g.name.clone());
+    let note = |how: String| {
+        let version = env!("CARGO_PKG_VERSION");
+        let made = format!("{how} by flock-kg {version}, seed {}, config {}", config.seed, &config_hash(config)[..12]);
+        Some(config.model.note.as_ref().map_or(made.clone(), |note| format!("{note}; {made}")))
+    };
+    let Some(path) = &config.model.from else {
+        let published = Metadata::published(config.task);
+        let meta = Metadata {
+            updates: config.model.updates.unwrap_or(published.updates),
+            length: config.model.length.unwrap_or(published.length),
+            n_train: config.walks.n_train,
+            mean_nodes,
+            mean_triples,
+            graphs: names.collect(),
+            licence: "MIT OR Apache-2.0".to_string(),
+            note: note("trained".to_string()),
+            ..published
+        };
+        return Ok(initial_weights(meta, config.seed)?);
+    };
+    let mut checkpoint = Checkpoint::read(path)?;
+    let meta = &mut checkpoint.meta;
+    let start = |reason: String| Err(TrainError::Start { file: path.display().to_string(), reason });
+    if meta.task != config.task {
+        return start(format!("predicts {}, but the config has task = \"{}\"", plural(meta.task), config.task));
+    }
+    let sizes = [("updates", config.model.updates, meta.updates), ("length", config.model.length, meta.length)];
+    for (key, asked, has) in sizes {
+        if asked.is_some_and(|asked| asked != has) {
+            return start(format!("has {key} {has}, but the config has model.{key} = {}", asked.unwrap_or(has)));
+        }
+    }
+    // With its own rule the model gets on a graph at test time as many walks as in training. Another count is kept as a rule
+    // that gives it on these graphs.
+    if let WalkCount::Fixed(n) = config.walks.n {
+        (meta.n_train, meta.mean_nodes, meta.mean_triples) = (n, mean_nodes, mean_triples);
+    }
+    for name in names {
+        if !meta.graphs.contains(&name) {
+            meta.graphs.push(name);
+        }
+    }
+    meta.note = note(format!("trained further from {}", &checkpoint.hash[..12]));
+    Ok(checkpoint)
+}
+
+fn plural(task: crate::checkpoint::Task) -> &'static str {
+    match task {
+        crate::checkpoint::Task::Entity => "entities",
+        crate::checkpoint::Task::Relation => "relations",
+    }
+}
