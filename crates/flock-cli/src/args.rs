@@ -240,8 +240,11 @@ pub struct Doctor {
 
 /// Arguments of `bench`.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Example:\n  flock-kg bench --threads 1 --seconds 2")]
+#[command(after_help = "Examples:\n  flock-kg bench --threads 1 --seconds 2\n  flock-kg bench --train --json")]
 pub struct Bench {
+    /// Measure training steps instead of forward passes
+    #[arg(long)]
+    pub train: bool,
     /// One JSON object
     #[arg(long)]
     pub json: bool,

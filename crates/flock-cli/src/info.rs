@@ -216,10 +216,11 @@ impl Cost {
     }
 }
 
-/// The buffers of a pass. A position has its sequence state (D) and logits in `f32`, 22 bytes of raw walk and record,
-/// and two `u32` each in the node and the type groups; a node met has four rows of D (state, projection, pooled, query).
+/// The buffers of a pass, about. A position has its sequence state (D) and logits in `f32`, 22 bytes of raw walk and
+/// record, and two `u32` each in the node and the type groups. A node met has four rows of D (state, projection, pooled,
+/// query) in tables with room to grow by half, and entries in hash tables and score lists.
 fn query_bytes(positions: usize, met: usize) -> usize {
-    positions * (4 * (D + LOGITS) + 22 + 16) + met * 4 * 4 * D
+    positions * (4 * (D + LOGITS) + 22 + 16) + met * (4 * 4 * D * 3 / 2 + 256)
 }
 
 impl Report {
@@ -273,7 +274,7 @@ impl Report {
                 q.model
             ),
         );
-        row("memory", format!("{} a query in work (estimate), besides the graph", size(q.bytes)));
+        row("memory", format!("{} for a query in work, about, besides the graph", size(q.bytes)));
         table::write(out, &[Side::Left, Side::Left], &rows)
     }
 }

@@ -46,6 +46,7 @@ fn bench(args: args::Bench) -> Result<(), Failure> {
     let options = flock_kg::bench::BenchOptions {
         threads: args.threads.unwrap_or_else(models::all_threads),
         time: std::time::Duration::from_secs_f64(args.seconds),
+        train: args.train,
     };
     let report = flock_kg::bench::run(options, &mut |what| eprintln!("measuring: {what}"))?;
     let mut out = std::io::stdout().lock();

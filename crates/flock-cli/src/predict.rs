@@ -57,7 +57,20 @@ pub fn run(args: args::Predict) -> Result<(), Failure> {
             }
             Ok(out.flush()?)
         }
-        (None, Some(rows), Some(path)) => session.batch(rows, path),
+        (None, Some(rows), Some(path)) => {
+            let bar = progress_bar(path);
+            let counts = session.batch(rows, &bar);
+            bar.finish_and_clear();
+            match counts? {
+                (0, _) => eprintln!("warning: {}: no queries", path.display()),
+                (_, 0) => {}
+                (asked, failed) => {
+                    eprintln!("error: {failed} of {asked} queries failed");
+                    return Err(Failure::Reported);
+                }
+            }
+            Ok(())
+        }
         _ => Err(Failure::Misuse("expected HEAD RELATION TAIL, or --queries FILE".to_string())),
     }
 }
@@ -134,6 +147,11 @@ impl<'a> Session<'a> {
         self.models.get_loudly(task)
     }
 
+    /// The candidates of `--among`; a name in it that is none stops everything, before the first answer of its kind.
+    fn among(&self, task: Task) -> Result<Option<&[u32]>, Failure> {
+        self.among.as_ref().map(|among| among.ids(self.graph, task)).transpose()
+    }
+
     fn how(&self, loaded: &Loaded) -> Ask {
         let topology = self.graph.topology();
         let rule = || loaded.model.meta().base_walks(topology.num_nodes(), topology.num_triples());
@@ -154,6 +172,7 @@ impl<'a> Session<'a> {
                 continue;
             }
             let loaded = self.model(task)?;
+            self.among(task)?;
             let view = View { topology: self.graph.topology(), mask: None };
             let asker = self.askers[task as usize].get_or_init(|| Asker::new(&loaded.model, view, self.pool));
             let queries: Vec<_> = picked.iter().map(|&i| questions[i].query).collect();
@@ -165,8 +184,7 @@ impl<'a> Session<'a> {
     fn write(&self, out: &mut dyn Write, question: &Question, scores: &Scores) -> Result<(), Failure> {
         let task = question.task();
         let loaded = self.model(task)?;
-        let among = self.among.as_ref().map(|among| among.ids(self.graph, task)).transpose()?;
-        let request = Request { top: self.args.top, novel: self.args.novel, among };
+        let request = Request { top: self.args.top, novel: self.args.novel, among: self.among(task)? };
         let reply =
             Reply::new(self.graph, question, scores, &request, &self.how(loaded), &loaded.name).map_err(error)?;
         if self.args.json {
@@ -192,8 +210,13 @@ impl<'a> Session<'a> {
         let mut rows = vec![header.into_iter().map(str::to_string).collect::<Vec<_>>()];
         for a in &reply.answers {
             let spread = if reply.passes > 1 { format!("{:.3}", a.spread) } else { "–".to_string() };
-            let mut row =
-                vec![grouped(a.rank.into()), show(a.name), percent(a.probability), format!("{:+.3}", a.logit), spread];
+            let mut row = vec![
+                grouped(a.rank.into()),
+                show(a.name),
+                probability(a.probability),
+                format!("{:+.3}", a.logit),
+                spread,
+            ];
             row.extend(a.visits.map(|v| grouped(v.into())));
             row.push(if a.known { "known" } else { "" }.to_string());
             rows.push(row);
@@ -206,7 +229,7 @@ impl<'a> Session<'a> {
                 "{} of {} {what} were not reached by any walk; they share probability {} (rank {})",
                 grouped(u.count.into()),
                 grouped(reply.candidates.into()),
-                percent(u.probability),
+                probability(u.probability),
                 grouped(u.rank.into())
             )?;
         }
@@ -214,19 +237,25 @@ impl<'a> Session<'a> {
     }
 
     /// Answers rows as they come, in their order, a group at a time: as many as keep all threads busy, fewer if no more
-    /// are there yet, so that a program that asks one by one gets its answer at once.
-    fn batch(&self, rows: Receiver<Result<Row, String>>, path: &Path) -> Result<(), Failure> {
+    /// are there yet, so that a program that asks one by one gets its answer at once. Counts the rows, and those that failed.
+    fn batch(&self, rows: Receiver<Result<Row, String>>, bar: &ProgressBar) -> Result<(u64, u64), Failure> {
         let size = (2 * self.pool.current_num_threads()).div_ceil(self.args.passes as usize);
-        let bar = progress_bar(path);
         let (mut asked, mut failed) = (0u64, 0u64);
         while let Ok(first) = rows.recv() {
             let mut group = vec![first?];
+            let mut broken = None;
             while group.len() < size
+                && broken.is_none()
                 && let Ok(next) = rows.try_recv()
             {
-                group.push(next?);
+                match next {
+                    Ok(row) => group.push(row),
+                    Err(problem) => broken = Some(problem),
+                }
             }
-            let questions: Vec<Result<Question, String>> = group.iter().map(|row| self.question(row)).collect();
+            // An untrained model may be announced here.
+            let questions: Vec<Result<Question, String>> =
+                bar.suspend(|| group.iter().map(|row| self.question(row)).collect());
             let good: Vec<Question> = questions.iter().flatten().copied().collect();
             let mut scores = self.ask(&good)?.into_iter();
             // Into memory first, then out in one piece, around the progress bar.
@@ -260,16 +289,12 @@ impl<'a> Session<'a> {
                 out.write_all(&text).and_then(|()| out.flush())
             })?;
             bar.inc(group.len() as u64);
+            // What was read before the file broke off has been answered.
+            if let Some(problem) = broken {
+                return Err(Failure::Error(problem));
+            }
         }
-        bar.finish_and_clear();
-        if asked == 0 {
-            eprintln!("warning: {}: no queries", path.display());
-        }
-        if failed > 0 {
-            eprintln!("error: {failed} of {asked} queries failed");
-            return Err(Failure::Reported);
-        }
-        Ok(())
+        Ok((asked, failed))
     }
 
     /// The question of a row that a model can answer.
@@ -287,7 +312,7 @@ impl<'a> Session<'a> {
 }
 
 /// 0.1234, or 1.2e-7 where that would show nothing.
-fn percent(p: f64) -> String {
+fn probability(p: f64) -> String {
     if p < 1e-4 { format!("{p:.1e}") } else { format!("{p:.4}") }
 }
 
@@ -302,7 +327,7 @@ fn progress_bar(path: &Path) -> ProgressBar {
         _ => ProgressBar::new_spinner(),
     };
     let template = match bar.length() {
-        Some(_) => "{wide_bar} {pos}/{len} queries  {per_sec}  {eta} left",
+        Some(_) => "{wide_bar} {pos}/{len} queries  {per_sec}",
         None => "{spinner} {pos} queries  {per_sec}",
     };
     // A template that does not parse would leave the default style, which is no reason to fail.

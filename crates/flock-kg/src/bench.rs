@@ -6,15 +6,19 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use flock_graph::{Topology, Triple};
+use flock_graph::{Mask, Topology, Triple};
+use flock_kernels::adamw::AdamW;
 use flock_kernels::{Engine, Level, Precision, peak};
-use flock_walk::{Key, WalkQuery, bench_moves};
+use flock_walk::{Key, WalkOptions, WalkQuery, bench_moves};
 use serde::Serialize;
 
-use crate::checkpoint::{Metadata, Task};
+use crate::checkpoint::{Checkpoint, Metadata, Task};
 use crate::ensemble::{Ask, Asker};
+use crate::gradient::FastGradient;
 use crate::init::initial_weights;
 use crate::model::{Model, View};
+use crate::parameters::Parameters;
+use crate::train::{Example, Gradient, Loss, StepInput};
 use crate::update::Stages;
 
 /// Multiply-adds per walk position and update, by the definition: GRU 49,152, its output layer 8,192, feed-forward
@@ -28,6 +32,8 @@ pub struct BenchOptions {
     pub threads: usize,
     /// Time to spend on each row, about.
     pub time: Duration,
+    /// Training steps instead of forward passes.
+    pub train: bool,
 }
 
 /// What was measured. Serialised, it is the command's JSON.
@@ -49,6 +55,29 @@ pub struct BenchReport {
     pub walk_moves_per_s_1t: f64,
     /// Forward passes.
     pub forward: Vec<ForwardRow>,
+    /// Training steps: gradient and optimiser.
+    pub train: Vec<TrainRow>,
+}
+
+/// One configuration of a training step.
+#[derive(Clone, Debug, Serialize)]
+pub struct TrainRow {
+    /// Base walk count.
+    pub n: u32,
+    /// Queries per step.
+    pub batch: usize,
+    /// `f32` or `bf16`.
+    pub precision: String,
+    /// Threads.
+    pub threads: usize,
+    /// Milliseconds per step.
+    pub ms_per_step: f64,
+    /// Useful GFLOP/s: three times the forward's work.
+    pub gflops: f64,
+    /// Useful GFLOP/s over the f32 peak of as many threads.
+    pub ratio: f64,
+    /// Peak resident memory of the process during the row, in MB; 0 where the system does not tell.
+    pub peak_rss_mb: f64,
 }
 
 /// Size of the synthetic graph.
@@ -167,18 +196,25 @@ pub fn run(options: BenchOptions, progress: &mut dyn FnMut(&str)) -> Result<Benc
     let walk_moves_per_s_1t = bench_moves(&graph, options.time.as_secs_f64());
 
     let checkpoint = initial_weights(Metadata::published(Task::Entity), 0).map_err(|e| e.to_string())?;
-    let mut forward = Vec::new();
-    for (precision, n) in [Precision::F32, Precision::Bf16].into_iter().flat_map(|p| [(p, 16), (p, 128)]) {
-        progress(&format!("forward {precision}, n = {n}"));
+    let (mut forward, mut train) = (Vec::new(), Vec::new());
+    for precision in [Precision::F32, Precision::Bf16] {
         let Some(engine) = Engine::new(level, precision) else { continue };
+        if options.train {
+            progress(&format!("training step {precision}, n = 16"));
+            train.push(train_row(&checkpoint, engine, &graph, threads, 16, options.time)?);
+            measure_peak();
+            continue;
+        }
         let model = Model::new(&checkpoint, engine).map_err(|e| e.to_string())?;
-        forward.push(forward_row(&model, &graph, &pool, n, options.time)?);
-        measure_peak();
+        for n in [16, 128] {
+            progress(&format!("forward {precision}, n = {n}"));
+            forward.push(forward_row(&model, &graph, &pool, n, options.time)?);
+            measure_peak();
+        }
     }
     let [peak_f32_gflops_1t, peak_f32_gflops] = measure_peak();
-    for row in &mut forward {
-        row.ratio = row.gflops / peak_f32_gflops;
-    }
+    forward.iter_mut().for_each(|row: &mut ForwardRow| row.ratio = row.gflops / peak_f32_gflops);
+    train.iter_mut().for_each(|row: &mut TrainRow| row.ratio = row.gflops / peak_f32_gflops);
     Ok(BenchReport {
         version: env!("CARGO_PKG_VERSION"),
         simd: level.to_string(),
@@ -192,6 +228,70 @@ pub fn run(options: BenchOptions, progress: &mut dyn FnMut(&str)) -> Result<Benc
         peak_f32_gflops_1t,
         walk_moves_per_s_1t,
         forward,
+        train,
+    })
+}
+
+/// Steps of a batch of 8 with 512 negatives each, the batch's triples hidden from the walks, as in pretraining.
+fn train_row(
+    checkpoint: &Checkpoint,
+    engine: Engine,
+    graph: &Topology,
+    threads: usize,
+    n: u32,
+    time: Duration,
+) -> Result<TrainRow, String> {
+    const BATCH: usize = 8;
+    const NEGATIVES: usize = 512;
+    reset_peak_rss();
+    let mut parameters = Parameters::from_checkpoint(checkpoint);
+    let mut fast = FastGradient::new(engine, threads).map_err(|e| e.to_string())?;
+    let size = parameters.values.len();
+    let (mut gradient, mut m, mut v) = (vec![0.0; size], vec![0.0; size], vec![0.0; size]);
+    let mut draws = Key { seed: 1, pass: 0, update: 0, query: 0 }.stream(1);
+    let mut best = Duration::MAX;
+    let end = Instant::now() + time;
+    let mut round = 0;
+    while round < 3 || Instant::now() < end {
+        let batch: Vec<Triple> =
+            (0..BATCH).map(|_| graph.triple(draws.below(graph.num_triples() as u64) as u32)).collect();
+        let mut negatives = || draws.below(u64::from(graph.num_nodes())) as u32;
+        let examples: Vec<Example> = batch
+            .iter()
+            .map(|t| Example {
+                query: WalkQuery::Entity { head: t.head, relation: t.relation },
+                candidates: std::iter::once(t.tail).chain((0..NEGATIVES).map(|_| negatives())).collect(),
+            })
+            .collect();
+        let start = Instant::now();
+        let mask = Mask::new(graph, &batch);
+        let input = StepInput {
+            view: View { topology: graph, mask: Some(&mask) },
+            examples: &examples,
+            walks: n,
+            seed: 1,
+            step: round,
+            options: WalkOptions { length: parameters.meta.length, ..WalkOptions::default() },
+            loss: Loss::SelfAdversarial { temperature: 1.0 },
+        };
+        fast.gradient(&parameters, &input, &mut gradient).map_err(|e| e.to_string())?;
+        AdamW::default().step(5e-4, u64::from(round) + 1, &mut parameters.values, &gradient, &mut m, &mut v);
+        if round > 0 {
+            best = best.min(start.elapsed());
+        }
+        round += 1;
+    }
+    let positions = 3 * u64::from(n) * checkpoint.meta.length as u64 * checkpoint.meta.updates as u64 * BATCH as u64;
+    let seconds = best.as_secs_f64();
+    Ok(TrainRow {
+        n,
+        batch: BATCH,
+        precision: engine.precision().to_string(),
+        threads,
+        ms_per_step: seconds * 1e3,
+        gflops: 3.0 * 2.0 * (MACS_PER_POSITION * positions) as f64 / seconds / 1e9,
+        ratio: 0.0,
+        peak_rss_mb: peak_rss_mb(),
     })
 }
 
@@ -258,9 +358,32 @@ fn reset_peak_rss() {
 
 impl fmt::Display for BenchReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "flock-kg {} · {} · {} threads", self.version, self.simd, self.forward.first().map_or(0, |r| r.threads))?;
+        let threads = self.forward.iter().map(|r| r.threads).chain(self.train.iter().map(|r| r.threads)).max();
+        writeln!(f, "flock-kg {} · {} · {} threads", self.version, self.simd, threads.unwrap_or(0))?;
         writeln!(f, "f32 multiply-add peak   {:8.1} GFLOP/s   (one thread {:.1})", self.peak_f32_gflops, self.peak_f32_gflops_1t)?;
         writeln!(f, "walk moves, one thread  {:8.1} million/s", self.walk_moves_per_s_1t / 1e6)?;
+        let emulated =
+            |p: &str| if p == "bf16" && !self.native_bf16 { "  (bf16 emulated)" } else { "" };
+        if !self.train.is_empty() {
+            writeln!(f, "\ntraining step, {} entities, {} triples", self.graph.entities, self.graph.triples)?;
+            writeln!(f, "  n  batch   precision   ms/step   GFLOP/s  of peak  peak MB")?;
+        }
+        for row in &self.train {
+            let (ms, rss) = (row.ms_per_step, row.peak_rss_mb);
+            writeln!(
+                f,
+                "{:4} {:6}   {:<9} {ms:9.1} {:9.1} {:8.3} {rss:8.0}{}",
+                row.n,
+                row.batch,
+                row.precision,
+                row.gflops,
+                row.ratio,
+                emulated(&row.precision)
+            )?;
+        }
+        if self.forward.is_empty() {
+            return Ok(());
+        }
         writeln!(
             f,
             "\nforward, {} entities, {} triples, batch {}, P = 1",
@@ -270,17 +393,17 @@ impl fmt::Display for BenchReport {
         )?;
         writeln!(f, "  n   precision  ms/query   GFLOP/s  of peak  peak MB  walk+record+consensus+head")?;
         for row in &self.forward {
-            let emulated = if row.precision == "bf16" && !self.native_bf16 { "  (bf16 emulated)" } else { "" };
             writeln!(
                 f,
-                "{:4}   {:<9} {:9.2} {:9.1} {:8.3} {:8.0}  {:5.1} %{emulated}",
+                "{:4}   {:<9} {:9.2} {:9.1} {:8.3} {:8.0}  {:5.1} %{}",
                 row.n,
                 row.precision,
                 row.ms_per_query,
                 row.gflops,
                 row.ratio,
                 row.peak_rss_mb,
-                100.0 * row.stages.overhead()
+                100.0 * row.stages.overhead(),
+                emulated(&row.precision)
             )?;
         }
         writeln!(f, "\nthread time by stage, ms per query")?;

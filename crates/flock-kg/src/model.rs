@@ -14,6 +14,7 @@ use rayon::prelude::*;
 
 use crate::checkpoint::{Checkpoint, Metadata, Task};
 use crate::plain::head_weights;
+use crate::update::train::Kept;
 use crate::update::{Stages, States, Team, Update, Workspace, lap};
 
 /// Why a checkpoint or a query does not fit the engine.
@@ -99,6 +100,14 @@ pub struct PassScores {
     pub stages: Stages,
 }
 
+/// The candidates a pass has met, as the head reads them.
+struct Candidates<'a> {
+    states: &'a [f32],  // (N or T, D)
+    initial: &'a [f32], // (D)
+    rows: Vec<u32>,     // of `states`
+    ids: Vec<u32>,      // nodes or raw relations
+}
+
 /// Buffers of one pass, kept from pass to pass.
 #[derive(Default)]
 pub struct PassBuffers {
@@ -114,6 +123,11 @@ pub struct PassBuffers {
 }
 
 impl PassBuffers {
+    /// The states the last pass left, and the recorder that numbers them.
+    pub(crate) fn states(&self) -> (&States, &Recorder) {
+        (&self.states, &self.recorder)
+    }
+
     /// Buffers that hold these states, numbered by this recorder.
     pub fn with_states(recorder: Recorder, states: States) -> PassBuffers {
         PassBuffers { recorder, states, ..PassBuffers::default() }
@@ -121,7 +135,7 @@ impl PassBuffers {
 }
 
 /// A number for a query that depends on nothing but the query: its walks are the same in any batch.
-fn query_number(query: &WalkQuery) -> u64 {
+pub(crate) fn query_number(query: &WalkQuery) -> u64 {
     match *query {
         WalkQuery::Entity { head, relation } => u64::from(head) << 32 | u64::from(relation),
         WalkQuery::Relation { head, tail } => !(u64::from(head) << 32 | u64::from(tail)),
@@ -224,6 +238,26 @@ impl Model {
         scores
     }
 
+    /// The updates of a pass on one thread, with what the way back needs kept; [`PassBuffers::states`] has the states.
+    pub(crate) fn pass_kept(
+        &self,
+        view: View<'_>,
+        query: &WalkQuery,
+        draw: Draw,
+        buffers: &mut PassBuffers,
+        kept: &mut [Kept],
+    ) {
+        buffers.recorder.begin(query, view.topology.no_type());
+        buffers.states.clear();
+        for (i, (update, kept)) in self.updates.iter().zip(kept).enumerate() {
+            self.walk(view, query, draw, i as u32, buffers, Team::Solo);
+            let PassBuffers { recorder, records, nodes, types, dirs, states, work, .. } = buffers;
+            recorder.record(self.meta.length, nodes, types, dirs, records);
+            let met = [recorder.nodes().len(), recorder.types().len()];
+            update.run_kept(records, met, states, work, kept);
+        }
+    }
+
     fn walk(&self, view: View<'_>, query: &WalkQuery, draw: Draw, update: u32, buffers: &mut PassBuffers, team: Team) {
         let options = WalkOptions { length: self.meta.length, ..draw.options };
         let key = Key { seed: draw.seed, pass: draw.pass, update, query: query_number(query) };
@@ -235,28 +269,19 @@ impl Model {
         buffers.dirs.resize(entries, 0);
         const PART: usize = 16; // walks the sampler interleaves
         let part = PART * options.length;
-        let run = |(i, ((nodes, types), dirs)): (usize, ((&mut [u32], &mut [u32]), &mut [u8]))| {
-            let range = i * PART..i * PART + nodes.len() / options.length;
+        let run = |first: usize, nodes: &mut [NodeId], types: &mut [TypeId], dirs: &mut [u8]| {
+            let range = first..first + nodes.len() / options.length;
             sample_from(&starts, view.topology, view.mask, &options, range, nodes, types, dirs);
         };
         match team {
-            Team::Solo => sample_from(
-                &starts,
-                view.topology,
-                view.mask,
-                &options,
-                0..walks,
-                &mut buffers.nodes,
-                &mut buffers.types,
-                &mut buffers.dirs,
-            ),
+            Team::Solo => run(0, &mut buffers.nodes, &mut buffers.types, &mut buffers.dirs),
             Team::Pool => buffers
                 .nodes
                 .par_chunks_mut(part)
                 .zip(buffers.types.par_chunks_mut(part))
                 .zip(buffers.dirs.par_chunks_mut(part))
                 .enumerate()
-                .for_each(run),
+                .for_each(|(i, ((nodes, types), dirs))| run(i * PART, nodes, types, dirs)),
         }
     }
 
@@ -273,39 +298,40 @@ impl Model {
             let row = local.map_or(initial, |i| &rows[i as usize * D..][..D]);
             std::array::from_fn(|c| row[c])
         };
-        // What every candidate's own state is added to, and the candidates: rows of states, their ids, the initial one.
-        let (base, rows, ids, visits, initial): ([f32; D], Vec<u32>, Vec<u32>, Vec<u32>, &[f32]);
-        let states_of: &[f32];
-        match *query {
+        // What is added to every candidate's own state, and where those states are: rows, and the ids they belong to.
+        let (base, own): ([f32; D], Candidates<'_>) = match *query {
             WalkQuery::Entity { relation, .. } => {
-                base = row(&states.types, &self.initial[1], recorder.local_type(relation));
-                ids = recorder.nodes().to_vec();
-                rows = (0..ids.len() as u32).collect();
-                visits = states.visits.clone();
-                (states_of, initial) = (&states.nodes, &self.initial[0]);
+                let base = row(&states.types, &self.initial[1], recorder.local_type(relation));
+                let ids = recorder.nodes().to_vec();
+                let rows = (0..ids.len() as u32).collect();
+                (base, Candidates { states: &states.nodes, initial: &self.initial[0], rows, ids })
             }
             WalkQuery::Relation { head, tail } => {
-                let mut sum = [0.0; D];
+                let mut base = [0.0; D];
                 for (layer, node) in self.endpoints.iter().flatten().zip([head, tail]) {
                     let mut out = [0.0; D];
                     let state = row(&states.nodes, &self.initial[0], recorder.local_node(node));
                     layer.forward(&state, None, &mut out, Activation::None);
-                    sum.iter_mut().zip(out).for_each(|(s, o)| *s += o);
+                    base.iter_mut().zip(out).for_each(|(s, o)| *s += o);
                 }
-                base = sum;
                 let raw = |(_, t): &(u32, TypeId)| *t < num_relations;
-                (rows, ids) = (0..).zip(recorder.types().iter().copied()).filter(raw).unzip();
-                visits = vec![0; ids.len()];
-                (states_of, initial) = (&states.types, &self.initial[1]);
+                let (rows, ids) = (0..).zip(recorder.types().iter().copied()).filter(raw).unzip();
+                (base, Candidates { states: &states.types, initial: &self.initial[1], rows, ids })
             }
-        }
-        queries.resize((ids.len() + 1) * D);
+        };
+        let visits = match query {
+            WalkQuery::Entity { .. } => states.visits.clone(),
+            WalkQuery::Relation { .. } => vec![0; own.ids.len()],
+        };
+        // One row more, the initial state, for all candidates that were not met.
+        queries.resize((own.ids.len() + 1) * D);
         for (i, q) in queries.chunks_exact_mut(D).enumerate() {
-            let own = rows.get(i).map_or(initial, |r| &states_of[*r as usize * D..][..D]);
+            let state = own.rows.get(i).map_or(own.initial, |r| &own.states[*r as usize * D..][..D]);
             for c in 0..D {
-                q[c] = own[c] + base[c];
+                q[c] = state[c] + base[c];
             }
         }
+        let ids = own.ids;
         let mut logits = vec![0.0; ids.len() + 1];
         match team {
             Team::Solo => self.head.forward(queries, &mut logits, head),

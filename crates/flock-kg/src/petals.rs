@@ -152,7 +152,7 @@ fn instance(assignment: u32, stem: u32, petal_length: u32, key: Key) -> PetalsIn
     for i in 0..made.petals.len() {
         let (p, q) = made.petals[i];
         let image = (made.permutation[p as usize], made.permutation[q as usize]);
-        // Every scheme is closed under its cycle, which the tests check; no petal would stay where it is otherwise.
+        // Every scheme is closed under its cycle, so the image is there; a test holds every instance to it.
         let to = made.petals.iter().position(|&pair| pair == image).unwrap_or(i);
         for k in 1..=nodes_per_petal {
             let from = made.petal_node(i as u32, k);

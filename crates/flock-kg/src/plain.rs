@@ -40,28 +40,8 @@ pub fn initial_states(checkpoint: &Checkpoint, num_nodes: usize, num_types: usiz
 /// One update (section 5).
 pub fn update(checkpoint: &Checkpoint, i: usize, records: &PlainRecords<'_>, states: &mut PlainStates) {
     let w = UpdateWeights { checkpoint, i };
-    let length = checkpoint.meta.length;
-    let project = |states: &[f32], name: &str| {
-        let mut out = vec![0.0; states.len()];
-        linear::plain(states, w.at(name, "weight"), w.at(name, "bias"), &mut out, D);
-        out
-    };
-    let (nodes, types) = (project(&states.nodes, "from_node"), project(&states.types, "from_type"));
-    let (names, type_names, marks) = (w.at("emb_anon_node", "weight"), w.at("emb_anon_type", "weight"), w.marks());
-    let mut x = vec![0.0; records.node.len() * D];
-    for (p, x) in x.chunks_exact_mut(D).enumerate() {
-        let rows = [
-            (names, records.node_name[p] as usize),
-            (type_names, records.type_name[p] as usize),
-            (&marks[..], records.mark[p] as usize),
-            (&nodes[..], records.node[p] as usize),
-            (&types[..], records.ty[p] as usize),
-        ];
-        for (c, x) in x.iter_mut().enumerate() {
-            *x = rows.iter().map(|(table, row)| table[row * D + c]).sum();
-        }
-    }
-    gru::plain(&mut x, length, w.gru());
+    let mut x = embed(checkpoint, i, records, states);
+    gru::plain(&mut x, checkpoint.meta.length, w.gru());
     swiglu::plain(&mut x, w.feed_forward());
     consensus::plain(&x, records.node, &mut states.nodes, w.consensus("node"));
     consensus::plain(&x, records.ty, &mut states.types, w.consensus("type"));
@@ -119,25 +99,7 @@ pub fn query_rows(checkpoint: &Checkpoint, query: &WalkQuery, states: &PlainStat
 
 /// Logits of candidates, nodes or types (section 6).
 pub fn scores(checkpoint: &Checkpoint, query: &WalkQuery, states: &PlainStates, candidates: &[u32]) -> Vec<f32> {
-    let tensor = |name: &str| &checkpoint.tensors[name].data[..];
-    let node = |v: u32| &states.nodes[v as usize * D..][..D];
-    let ty = |t: u32| &states.types[t as usize * D..][..D];
-    let mut q = Vec::with_capacity(candidates.len() * D);
-    match *query {
-        WalkQuery::Entity { relation, .. } => {
-            for &c in candidates {
-                q.extend(node(c).iter().zip(ty(relation)).map(|(a, b)| a + b));
-            }
-        }
-        WalkQuery::Relation { head, tail } => {
-            let (mut a, mut b) = ([0.0; D], [0.0; D]);
-            linear::plain(node(head), tensor("head_to_query.weight"), tensor("head_to_query.bias"), &mut a, D);
-            linear::plain(node(tail), tensor("tail_to_query.weight"), tensor("tail_to_query.bias"), &mut b, D);
-            for &c in candidates {
-                q.extend((0..D).map(|i| a[i] + b[i] + ty(c)[i]));
-            }
-        }
-    }
+    let q = query_rows(checkpoint, query, states, candidates);
     let mut logits = vec![0.0; candidates.len()];
     head::plain(&q, &mut logits, head_weights(checkpoint));
     logits

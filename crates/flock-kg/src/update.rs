@@ -4,6 +4,8 @@
 //! Shapes: `W` walks, `L` positions, `D` width; `N` nodes and `T` types met so far by this query in this pass. Nothing
 //! here is as large as the graph.
 
+pub(crate) mod train;
+
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
@@ -12,7 +14,7 @@ use flock_kernels::embed::{Embed, Positions};
 use flock_kernels::gru::{self, Gru};
 use flock_kernels::linear::{Activation, Linear};
 use flock_kernels::swiglu::{self, SwiGlu};
-use flock_kernels::{Aligned, BLOCK, D, Engine};
+use flock_kernels::{Aligned, BLOCK, D, Engine, F};
 use flock_walk::Records;
 use rayon::prelude::*;
 

@@ -14,14 +14,12 @@ fn scores(reached: &[(u32, f64)], unreached: f64) -> Scores {
     Scores { reached, unreached: Score { logit: unreached, spread: 0.25, visits: 0 }, stages: Stages::default() }
 }
 
-/// (rank, id, logit, reached, known) of every candidate, each found by comparing it with all others; and the number of
+/// Rank, id, logit, reached, known.
+type Row = (u32, u32, f64, bool, bool);
+
+/// A row for every candidate, each found by comparing it with all others; and the number of
 /// candidates.
-fn brute_force(
-    scores: &Scores,
-    num_candidates: u32,
-    known: &[u32],
-    request: &Request<'_>,
-) -> (Vec<(u32, u32, f64, bool, bool)>, u32) {
+fn brute_force(scores: &Scores, num_candidates: u32, known: &[u32], request: &Request<'_>) -> (Vec<Row>, u32) {
     let is_candidate =
         |id: &u32| request.among.is_none_or(|a| a.contains(id)) && !(request.novel && known.contains(id));
     let candidates: Vec<u32> = (0..num_candidates).filter(is_candidate).collect();

@@ -316,9 +316,4 @@ fn drawings_are_complete() {
         assert_eq!((count("<svg "), count("</svg>"), count("NaN")), (1, 1, 0));
         assert_eq!(count("<text "), count("</text>"));
     }
-    if let Ok(folder) = std::env::var("FLOCK_PETALS_SVG") {
-        for (i, x) in instances(1).iter().enumerate() {
-            std::fs::write(format!("{folder}/petals-{i:03}.svg"), svg(x)).unwrap();
-        }
-    }
 }

@@ -303,7 +303,8 @@ mod tests {
             assert_close(&got_x, &want_x, 3e-5, &format!("{engine:?}: d_x"));
             for (g, w) in got.iter().flatten().zip(want.iter().flatten()) {
                 let largest = w.iter().fold(0f32, |m, v| m.max(v.abs()));
-                assert_close(g, w, 2e-5 * largest, &format!("{engine:?}"));
+                // The logits' bias has no gradient (a softmax ignores it): only rounding is left of it.
+                assert_close(g, w, 2e-5 * largest.max(1.0), &format!("{engine:?}"));
             }
         }
     }

@@ -60,7 +60,7 @@ impl Batch {
         }
     }
 
-    /// The question about a triple, the `place`-th of `batch`, and its candidates.
+    /// The question about a triple, and its candidates. `ask_head`: an entity question asks for the head.
     pub(super) fn question(
         topology: &Topology,
         t: Triple,

@@ -3,7 +3,8 @@
 //! There is no generator to save. Which graph step `s` draws from is a hash of (seed, s). Its triples come in a keyed order, one
 //! for each (graph, epoch), whose k-th element costs O(1) ([`order`]); so all that a run must remember is how many triples each
 //! graph has given, [`DataState`], a few integers that go into the checkpoint. From these the batch of the step is a pure function,
-//! and a resumed run asks the same questions as one that never stopped.
+//! and a resumed run asks the same questions as one that never stopped. A batch that goes over the end of an epoch may have a triple
+//! of both.
 //!
 //! ```
 //! use flock_graph::{Topology, Triple};

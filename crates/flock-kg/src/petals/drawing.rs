@@ -3,7 +3,7 @@
 //! The petal that is asked about comes first above the stem, so that the dashed candidate links cross no other petal.
 
 use super::{PetalsInstance, STEM_RELATION};
-use flock_graph::NodeId;
+use flock_graph::{NodeId, Triple};
 use std::f64::consts::PI;
 use std::fmt::Write;
 
@@ -130,24 +130,50 @@ fn edge(out: &mut Svg, from: Point, to: Point, relation: u32) {
     ));
 }
 
-/// The two dashed links that are asked about.
+/// The two dashed links that are asked about, each bent so that it keeps clear of other nodes and of the labels of edges,
+/// and the second of the first.
 fn candidate_links(instance: &PetalsInstance, places: &[Point]) -> [String; 2] {
-    // From b₀ they pass the petal on either side; from further along the stem both come in from the stem's side.
-    let bends = if instance.head == 0 { [1.0, -1.0] } else { [-1.6, -0.5] };
-    let from = places[instance.head as usize];
-    let targets = [(instance.target_true, bends[0]), (instance.target_false, bends[1])];
-    targets.map(|(target, bend)| {
-        let to = places[target as usize];
+    let head = instance.head;
+    let middle = |t: &Triple| {
+        let (a, b) = (places[t.head as usize], places[t.tail as usize]);
+        (((a.0 + b.0) / 2.0, (a.1 + b.1) / 2.0), 2.5)
+    };
+    // A label is smaller than a node: a distance from it counts for more.
+    let mut obstacles: Vec<(Point, f64)> = instance.triples.iter().map(middle).collect();
+    [instance.target_true, instance.target_false].map(|target| {
+        let (from, to) = (places[head as usize], places[target as usize]);
+        let others = places.iter().enumerate().filter(|(v, _)| *v != head as usize && *v != target as usize);
+        obstacles.extend(others.map(|(_, &at)| (at, 1.0)));
+        let clearance = |control: Point| {
+            let points = (4..16).map(|i| on_curve(from, control, to, f64::from(i) / 16.0));
+            let to_nearest = |p: Point| obstacles.iter().map(|(o, scale)| scale * (p.0 - o.0).hypot(p.1 - o.1)).fold(f64::MAX, f64::min);
+            points.map(to_nearest).fold(f64::MAX, f64::min)
+        };
         let (dx, dy) = (to.0 - from.0, to.1 - from.1);
-        let length = dx.hypot(dy).max(1.0);
-        let bend = bend * (20.0 + 0.14 * length);
-        let (cx, cy) = ((from.0 + to.0) / 2.0 + bend * dy / length, (from.1 + to.1) / 2.0 - bend * dx / length);
-        let ((x1, y1), (x2, y2)) = (shorten(from, (cx, cy), NODE + 5.0), shorten(to, (cx, cy), NODE + 6.0));
+        let (mut best, mut control) = (f64::MIN, to);
+        // A link beside an edge between the same two nodes needs a bow to be seen.
+        let joined = instance.triples.iter().any(|t| t.head == head && t.tail == target);
+        for bend in (-12..=12).map(|i| f64::from(i) / 24.0).filter(|b| !joined || b.abs() > 0.4) {
+            let bent = ((from.0 + to.0) / 2.0 + bend * dy, (from.1 + to.1) / 2.0 - bend * dx);
+            // Clear enough is enough; then the straighter the better.
+            let worth = clearance(bent).min(2.0 * NODE) - 20.0 * bend.abs();
+            if worth > best {
+                (best, control) = (worth, bent);
+            }
+        }
+        obstacles.extend((6..16).map(|i| (on_curve(from, control, to, f64::from(i) / 16.0), 1.0)));
+        let ((x1, y1), (x2, y2)) = (shorten(from, control, NODE + 5.0), shorten(to, control, NODE + 6.0));
         format!(
-            r#"<path d="M{x1:.1} {y1:.1}Q{cx:.1} {cy:.1} {x2:.1} {y2:.1}" fill="none" stroke="{}" stroke-width="2" stroke-dasharray="6 5" marker-end="url(#arrow{STEM_RELATION})"/>"#,
-            COLOURS[STEM_RELATION as usize]
+            r#"<path d="M{x1:.1} {y1:.1}Q{:.1} {:.1} {x2:.1} {y2:.1}" fill="none" stroke="{}" stroke-width="2" stroke-dasharray="6 5" marker-end="url(#arrow{STEM_RELATION})"/>"#,
+            control.0, control.1, COLOURS[STEM_RELATION as usize]
         )
     })
+}
+
+/// The point at `u` from 0 to 1 of a quadratic curve.
+fn on_curve(from: Point, control: Point, to: Point, u: f64) -> Point {
+    let mix = |a: f64, b: f64, c: f64| (1.0 - u) * (1.0 - u) * a + 2.0 * u * (1.0 - u) * b + u * u * c;
+    (mix(from.0, control.0, to.0), mix(from.1, control.1, to.1))
 }
 
 /// What is special about a node: fill, ring, the path of a badge, and the word for it.

@@ -1,0 +1,98 @@
+//! The fast gradient against the plain one, which the fixtures hold: every tensor, both tasks, every engine; and the same
+//! bits on any number of threads.
+
+use flock_kg::bench::synthetic_graph;
+use flock_kg::checkpoint::{Metadata, Task};
+use flock_kg::gradient::FastGradient;
+use flock_kg::graph::{Mask, Topology, Triple};
+use flock_kg::init::initial_weights;
+use flock_kg::kernels::{Engine, Level, Precision};
+use flock_kg::model::View;
+use flock_kg::parameters::Parameters;
+use flock_kg::train::{Example, Gradient, Loss, PlainGradient, StepInput};
+use flock_kg::walk::{WalkOptions, WalkQuery};
+
+fn setting(task: Task) -> (Topology, Parameters, Vec<Example>, Loss) {
+    let graph = synthetic_graph(60, 5, 240, 4);
+    let mut meta = Metadata::published(task);
+    (meta.length, meta.updates) = (10, 3);
+    let parameters = Parameters::from_checkpoint(&initial_weights(meta, 8).unwrap());
+    let examples = (0..5u32)
+        .map(|i| match task {
+            // Node 59 is rarely met at n = 2: some candidates keep the initial state.
+            Task::Entity => Example {
+                query: WalkQuery::Entity { head: 3 * i, relation: 2 * i },
+                candidates: vec![i, 7, 59, 20 + i, 41],
+            },
+            Task::Relation => {
+                Example { query: WalkQuery::Relation { head: 3 * i, tail: 5 * i + 1 }, candidates: vec![i, (i + 1) % 5, (i + 3) % 5] }
+            }
+        })
+        .collect();
+    let loss = if task == Task::Entity { Loss::SelfAdversarial { temperature: 0.7 } } else { Loss::MeanBce };
+    (graph, parameters, examples, loss)
+}
+
+#[test]
+fn fast_gradient_equals_the_plain_one() {
+    for task in [Task::Entity, Task::Relation] {
+        let (graph, parameters, examples, loss) = setting(task);
+        let hidden: Vec<Triple> = graph.triples().step_by(17).collect();
+        let mask = Mask::new(&graph, &hidden);
+        let view = View { topology: &graph, mask: Some(&mask) };
+        let options = WalkOptions { length: 10, ..WalkOptions::default() };
+        let input = StepInput { view, examples: &examples, walks: 2, seed: 3, step: 5, options, loss };
+        let mut want = vec![0.0; parameters.values.len()];
+        let plain = PlainGradient::new(2).unwrap().gradient(&parameters, &input, &mut want).unwrap();
+        for engine in Engine::all() {
+            let mut got = vec![f32::NAN; want.len()];
+            let fast = FastGradient::new(engine, 2).unwrap().gradient(&parameters, &input, &mut got).unwrap();
+            let exact = engine.precision() == Precision::F32;
+            let of_loss = if exact { 1e-6 } else { 1e-2 };
+            assert!((fast.loss - plain.loss).abs() < of_loss, "{task} {engine:?}: loss {} not {}", fast.loss, plain.loss);
+            if !exact {
+                // Rounded operands flip a rectifier here and there, so single entries may jump: hold the whole vector.
+                let square = |v: &mut dyn Iterator<Item = f32>| v.map(|x| f64::from(x * x)).sum::<f64>();
+                let off = square(&mut got.iter().zip(&want).map(|(g, w)| g - w)) / square(&mut want.iter().copied());
+                println!("{task} {engine:?}: off by {:.1e} of the gradient's norm", off.sqrt());
+                assert!(off.sqrt() < 0.1, "{task} {engine:?}: off by {}", off.sqrt());
+                continue;
+            }
+            let mut worst = (0.0f32, "");
+            for (name, range) in parameters.names() {
+                let (g, w) = (&got[range.clone()], &want[range]);
+                let largest = w.iter().fold(0f32, |m, v| m.max(v.abs()));
+                let off = g.iter().zip(w).map(|(g, w)| (g - w).abs()).fold(0f32, |m, d| if d > m || d.is_nan() { d } else { m });
+                // A softmax ignores the bias of its logits: their gradient is rounding, compared to nothing.
+                if name.contains("_logit") && name.ends_with("bias") {
+                    assert!(off < 1e-5, "{task} {engine:?}: {name} off by {off}");
+                    continue;
+                }
+                let share = if largest == 0.0 { off } else { off / largest };
+                if share > worst.0 {
+                    worst = (share, name);
+                }
+                assert!(share <= 1e-4, "{task} {engine:?}: {name} off by {off}, largest {largest}");
+            }
+            println!("{task} {engine:?}: worst {:.1e} of the tensor's largest, in {}", worst.0, worst.1);
+        }
+    }
+}
+
+#[test]
+fn threads_do_not_change_a_bit() {
+    let (graph, parameters, examples, loss) = setting(Task::Entity);
+    let options = WalkOptions { length: 10, ..WalkOptions::default() };
+    let view = View { topology: &graph, mask: None };
+    let input = StepInput { view, examples: &examples, walks: 2, seed: 3, step: 0, options, loss };
+    let engine = Engine::new(Level::detect().unwrap(), Precision::F32).unwrap();
+    let run = |threads| {
+        let mut gradient = vec![0.0; parameters.values.len()];
+        let output = FastGradient::new(engine, threads).unwrap().gradient(&parameters, &input, &mut gradient).unwrap();
+        (output, gradient.iter().map(|g| g.to_bits()).collect::<Vec<u32>>())
+    };
+    let one = run(1);
+    for threads in [2, 7] {
+        assert!(run(threads) == one, "{threads} threads");
+    }
+}
