@@ -4,10 +4,18 @@ use std::time::{Duration, Instant};
 
 fn main() {
     let level = Level::detect().unwrap();
-    let noise = |n: usize, s: f32| -> Vec<f32> { (0..n).map(|i| (((i * 7919) % 1000) as f32 / 500.0 - 1.0) * s).collect() };
+    let noise =
+        |n: usize, s: f32| -> Vec<f32> { (0..n).map(|i| (((i * 7919) % 1000) as f32 / 500.0 - 1.0) * s).collect() };
     let (length, walks) = (128, BLOCK);
     let rows = length * walks;
-    let w: Vec<Vec<f32>> = vec![noise(192 * 64, 0.1), noise(192 * 64, 0.1), noise(192, 0.1), noise(192, 0.1), noise(64, 1.0), noise(64 * 128, 0.1)];
+    let w: Vec<Vec<f32>> = vec![
+        noise(192 * 64, 0.1),
+        noise(192 * 64, 0.1),
+        noise(192, 0.1),
+        noise(192, 0.1),
+        noise(64, 1.0),
+        noise(64 * 128, 0.1),
+    ];
     let d = gru::Direction { w_ih: &w[0], w_hh: &w[1], b_ih: &w[2], b_hh: &w[3] };
     for precision in [Precision::F32, Precision::Bf16] {
         let engine = Engine::new(level, precision).unwrap();

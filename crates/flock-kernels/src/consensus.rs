@@ -270,10 +270,10 @@ pub const LOGITS: usize = 2 * H;
 /// Both sides' parameters packed for an engine.
 pub struct Consensus {
     engine: Engine,
-    values: [Aligned<u32>; 2],      // ([node, type]), each (H, D / per, DH)
+    values: [Aligned<u32>; 2],       // ([node, type]), each (H, D / per, DH)
     value_biases: [Aligned<f32>; 2], // (D)
-    logits: Aligned<u32>,           // (D, lanes): full precision always, the first LOGITS columns used
-    logit_biases: Aligned<f32>,     // (lanes)
+    logits: Aligned<u32>,            // (D, lanes): full precision always, the first LOGITS columns used
+    logit_biases: Aligned<f32>,      // (lanes)
 }
 
 /// Which states are updated.
@@ -288,10 +288,10 @@ pub enum Side {
 /// Working memory of one thread.
 #[derive(Default)]
 pub struct Scratch {
-    e: Aligned<f32>,       // (CHUNK_ROWS, H)
-    pooled: Aligned<f32>,  // (H, D)
-    single: Batch,         // a row each
-    several: Batch,        // H rows each
+    e: Aligned<f32>,         // (CHUNK_ROWS, H)
+    pooled: Aligned<f32>,    // (H, D)
+    single: Batch,           // a row each
+    several: Batch,          // H rows each
     projected: Aligned<f32>, // (BATCH, D)
 }
 
@@ -617,7 +617,9 @@ mod tests {
             .collect();
         let x = noise(2, rows * D, 1.0);
         let parts: Vec<Vec<f32>> = (0..2u64)
-            .flat_map(|s| [(D * D, 0.15), (D, 0.5), (H * D, 0.4), (H, 0.5)].map(|(n, rms)| noise(20 + s + n as u64, n, rms)))
+            .flat_map(|s| {
+                [(D * D, 0.15), (D, 0.5), (H * D, 0.4), (H, 0.5)].map(|(n, rms)| noise(20 + s + n as u64, n, rms))
+            })
             .collect();
         let weights = |s: usize| Weights {
             value: &parts[4 * s],
@@ -632,7 +634,10 @@ mod tests {
             layer.logits(&x, &mut logits);
             let mut groups = Groups::default();
             groups.build(40, &group, 1); // walks of one position: rows are positions
-            assert!(!groups.ids().contains(&1) && groups.rows(groups.ids().iter().position(|g| *g == 7).unwrap()).len() > 128);
+            assert!(
+                !groups.ids().contains(&1)
+                    && groups.rows(groups.ids().iter().position(|g| *g == 7).unwrap()).len() > 128
+            );
             for side in [Side::Node, Side::Type] {
                 let mut want = initial.clone();
                 plain(&x, &group, &mut want, weights(side as usize));

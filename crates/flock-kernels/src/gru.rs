@@ -208,10 +208,10 @@ pub fn plain_backward(
 /// The layer packed for an engine.
 pub struct Gru {
     engine: Engine,
-    norm: Aligned<f32>,       // (D)
-    gates: [Aligned<u32>; 2], // (D / panel, [r, z, n], [y, h], D / per, panel)
+    norm: Aligned<f32>,        // (D)
+    gates: [Aligned<u32>; 2],  // (D / panel, [r, z, n], [y, h], D / per, panel)
     biases: [Aligned<f32>; 2], // ([r, z, n of y, n of h], D)
-    out: Aligned<u32>,        // (D / panel, [→, ←], D / per, panel)
+    out: Aligned<u32>,         // (D / panel, [→, ←], D / per, panel)
 }
 
 /// Working memory of one thread.

@@ -162,8 +162,9 @@ mod tests {
 
     #[test]
     fn fast_equals_plain() {
-        let parts = [(HIDDEN * D, 0.125), (HIDDEN, 0.3), (HIDDEN * HIDDEN, 0.09), (HIDDEN, 0.3), (HIDDEN, 0.09), (1, 1.0)]
-            .map(|(n, rms)| noise(n as u64, n, rms));
+        let parts =
+            [(HIDDEN * D, 0.125), (HIDDEN, 0.3), (HIDDEN * HIDDEN, 0.09), (HIDDEN, 0.3), (HIDDEN, 0.09), (1, 1.0)]
+                .map(|(n, rms)| noise(n as u64, n, rms));
         let [w0, b0, w2, b2, w4, b4] = &parts;
         let w = Weights { w0, b0, w2, b2, w4, b4 };
         for engine in Engine::all() {

@@ -9,14 +9,14 @@ pub(crate) mod outer;
 mod train;
 pub use train::Backward;
 
-use crate::simd::{Engine, Kernel, Mac, Vector};
 use crate::Aligned;
+use crate::simd::{Engine, Kernel, Mac, Vector};
 
 /// The definition: `y[p] = W x[p] + b` for every row.
 pub fn plain(
-    x: &[f32],    // (P, K)
-    w: &[f32],    // (N, K)
-    b: &[f32],    // (N), or empty for none
+    x: &[f32],     // (P, K)
+    w: &[f32],     // (N, K)
+    b: &[f32],     // (N), or empty for none
     y: &mut [f32], // (P, N)
     k: usize,
 ) {
@@ -221,7 +221,8 @@ unsafe fn forward<M: Mac, const C: usize, const K: usize>(job: Forward<'_>) {
                     for r in 0..R.min(chunk - i) {
                         let to = y.as_mut_ptr().add((i0 + i + r) * n + n0);
                         for c in 0..C {
-                            let v = if activation == Activation::Relu { acc[r][c].max(M::V::zero()) } else { acc[r][c] };
+                            let v =
+                                if activation == Activation::Relu { acc[r][c].max(M::V::zero()) } else { acc[r][c] };
                             v.store(to.add(c * lanes));
                         }
                     }

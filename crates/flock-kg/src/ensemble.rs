@@ -80,7 +80,8 @@ impl<'a> Asker<'a> {
         let passes = ask.passes.max(1) as usize;
         let jobs = queries.len() * passes;
         let run = |job: usize, team: Team| {
-            let draw = Draw { walks: ask.walks.max(1), seed: ask.seed, pass: (job % passes) as u32, options: ask.options };
+            let draw =
+                Draw { walks: ask.walks.max(1), seed: ask.seed, pass: (job % passes) as u32, options: ask.options };
             let mut buffers = self.lock().pop().unwrap_or_default();
             let scores = self.model.pass(self.view, &queries[job / passes], draw, &mut buffers, team);
             self.lock().push(buffers);
@@ -107,7 +108,8 @@ impl<'a> Asker<'a> {
 /// The mean over passes. A candidate that a pass did not reach has that pass's unreached score there.
 fn combine(passes: &[PassScores]) -> Scores {
     let count = passes.len() as f64;
-    let unreached: (f64, f64) = passes.iter().map(|p| f64::from(p.unreached)).fold((0.0, 0.0), |(s, q), u| (s + u, q + u * u));
+    let unreached: (f64, f64) =
+        passes.iter().map(|p| f64::from(p.unreached)).fold((0.0, 0.0), |(s, q), u| (s + u, q + u * u));
     let score = |(sum, squares): (f64, f64), visits| {
         let logit = sum / count;
         Score { logit, spread: (squares / count - logit * logit).max(0.0).sqrt(), visits }
@@ -132,7 +134,8 @@ fn combine(passes: &[PassScores]) -> Scores {
             entry.1 += visits;
         }
     }
-    let mut reached: Vec<(u32, Score)> = sums.into_iter().map(|(id, (sums, visits))| (id, score(sums, visits))).collect();
+    let mut reached: Vec<(u32, Score)> =
+        sums.into_iter().map(|(id, (sums, visits))| (id, score(sums, visits))).collect();
     reached.sort_unstable_by_key(|(id, _)| *id);
     Scores { reached, unreached: score(unreached, 0), stages }
 }

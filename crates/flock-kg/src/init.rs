@@ -60,7 +60,11 @@ mod tests {
         let moments = |name: &str| {
             let d = &a.tensors[name].data;
             let mean = d.iter().sum::<f32>() / d.len() as f32;
-            (mean, (d.iter().map(|v| v * v).sum::<f32>() / d.len() as f32).sqrt(), d.iter().fold(0f32, |m, v| m.max(v.abs())))
+            (
+                mean,
+                (d.iter().map(|v| v * v).sum::<f32>() / d.len() as f32).sqrt(),
+                d.iter().fold(0f32, |m, v| m.max(v.abs())),
+            )
         };
         // 8,192 values: the standard error of mean and deviation is about 0.011.
         let (mean, deviation, max) = moments("emb_anon_node.3.weight");

@@ -154,9 +154,8 @@ impl Model {
             }
         }
         let tensor = |name: &str| &checkpoint.tensors[name].data[..];
-        let linear = |name: &str| {
-            Linear::new(engine, tensor(&format!("{name}.weight")), tensor(&format!("{name}.bias")), D)
-        };
+        let linear =
+            |name: &str| Linear::new(engine, tensor(&format!("{name}.weight")), tensor(&format!("{name}.bias")), D);
         Ok(Model {
             hash: checkpoint.hash.clone(),
             engine,
@@ -214,7 +213,14 @@ impl Model {
     }
 
     /// One pass over one query, which [`Model::check`] has accepted.
-    pub fn pass(&self, view: View<'_>, query: &WalkQuery, draw: Draw, buffers: &mut PassBuffers, team: Team) -> PassScores {
+    pub fn pass(
+        &self,
+        view: View<'_>,
+        query: &WalkQuery,
+        draw: Draw,
+        buffers: &mut PassBuffers,
+        team: Team,
+    ) -> PassScores {
         let mut stages = Stages::default();
         buffers.recorder.begin(query, view.topology.no_type());
         buffers.states.clear();
@@ -286,13 +292,7 @@ impl Model {
     }
 
     /// Section 6: a logit for each candidate the walks reached, and one for all others.
-    pub fn score(
-        &self,
-        num_relations: u32,
-        query: &WalkQuery,
-        buffers: &mut PassBuffers,
-        team: Team,
-    ) -> PassScores {
+    pub fn score(&self, num_relations: u32, query: &WalkQuery, buffers: &mut PassBuffers, team: Team) -> PassScores {
         let PassBuffers { recorder, states, queries, head, .. } = buffers;
         let row = |rows: &[f32], initial: &[f32], local: Option<u32>| -> [f32; D] {
             let row = local.map_or(initial, |i| &rows[i as usize * D..][..D]);

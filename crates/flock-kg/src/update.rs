@@ -107,11 +107,11 @@ pub(crate) fn lap(since: &mut Instant, to: &mut Duration) {
 /// Buffers of one query, kept from query to query.
 #[derive(Default)]
 pub struct Workspace {
-    x: Aligned<f32>,      // (W · L, D), time-major in blocks
-    logits: Aligned<f32>, // (W · L, LOGITS)
-    groups: [Groups; 2],  // nodes, types
+    x: Aligned<f32>,              // (W · L, D), time-major in blocks
+    logits: Aligned<f32>,         // (W · L, LOGITS)
+    groups: [Groups; 2],          // nodes, types
     projected: [Aligned<f32>; 2], // (N, D), (T, D)
-    rows: Aligned<f32>,   // dense rows on their way to or from listed ones
+    rows: Aligned<f32>,           // dense rows on their way to or from listed ones
     list: Vec<u32>,
 }
 
@@ -151,7 +151,12 @@ impl Update {
     pub(crate) fn new(engine: Engine, checkpoint: &Checkpoint, i: usize) -> Update {
         let weights = UpdateWeights { checkpoint, i };
         let side = |side, name: &str, init: &str| {
-            let from = Linear::new(engine, weights.at(&format!("from_{name}"), "weight"), weights.at(&format!("from_{name}"), "bias"), D);
+            let from = Linear::new(
+                engine,
+                weights.at(&format!("from_{name}"), "weight"),
+                weights.at(&format!("from_{name}"), "bias"),
+                D,
+            );
             let initial = checkpoint.tensors[init].data.clone();
             let mut initial_projected = vec![0.0; D];
             from.forward(&initial, None, &mut initial_projected, Activation::None);
@@ -160,7 +165,12 @@ impl Update {
         Update {
             length: checkpoint.meta.length,
             sides: [side(Side::Node, "node", "node_init"), side(Side::Type, "type", "type_init")],
-            embed: Embed::new(engine, weights.at("emb_anon_node", "weight"), weights.at("emb_anon_type", "weight"), &weights.marks()),
+            embed: Embed::new(
+                engine,
+                weights.at("emb_anon_node", "weight"),
+                weights.at("emb_anon_type", "weight"),
+                &weights.marks(),
+            ),
             gru: Gru::new(engine, weights.gru()),
             feed_forward: SwiGlu::new(engine, weights.feed_forward()),
             consensus: Consensus::new(engine, weights.consensus("node"), weights.consensus("type")),
@@ -187,7 +197,15 @@ impl Update {
 
         for s in 0..2 {
             let known = if s == 0 { &states.nodes } else { &states.types };
-            self.sides[s].project(known, met[s], &work.groups[s], &mut work.projected[s], &mut work.rows, &mut work.list, team);
+            self.sides[s].project(
+                known,
+                met[s],
+                &work.groups[s],
+                &mut work.projected[s],
+                &mut work.rows,
+                &mut work.list,
+                team,
+            );
         }
         lap(&mut clock, &mut stages.project);
 
@@ -266,7 +284,15 @@ impl Update {
         work.rows.resize(groups.ids().len() * D);
         let pool = |(range, out): (std::ops::Range<usize>, &mut [f32])| {
             SCRATCH.with_borrow_mut(|scratch| {
-                self.consensus.pool(self.sides[s].side, &work.x, &work.logits, groups, range, out, &mut scratch.consensus);
+                self.consensus.pool(
+                    self.sides[s].side,
+                    &work.x,
+                    &work.logits,
+                    groups,
+                    range,
+                    out,
+                    &mut scratch.consensus,
+                );
             });
         };
         match team {
@@ -347,7 +373,8 @@ impl<'a> UpdateWeights<'a> {
         let table = |name: &str| self.at(name, "weight");
         let mut marks = Vec::with_capacity(16 * D);
         for mark in 0..16 {
-            let rows = [(table("emb_direction"), mark & 3), (table(flags[0]), mark >> 2 & 1), (table(flags[1]), mark >> 3)];
+            let rows =
+                [(table("emb_direction"), mark & 3), (table(flags[0]), mark >> 2 & 1), (table(flags[1]), mark >> 3)];
             for c in 0..D {
                 let sum: f32 = rows.iter().map(|(t, row)| t[row * D + c]).sum();
                 marks.push(sum + table("emb_restart")[c] + table("emb_neighbor")[c]);

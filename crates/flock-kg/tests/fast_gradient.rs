@@ -24,9 +24,10 @@ fn setting(task: Task) -> (Topology, Parameters, Vec<Example>, Loss) {
                 query: WalkQuery::Entity { head: 3 * i, relation: 2 * i },
                 candidates: vec![i, 7, 59, 20 + i, 41],
             },
-            Task::Relation => {
-                Example { query: WalkQuery::Relation { head: 3 * i, tail: 5 * i + 1 }, candidates: vec![i, (i + 1) % 5, (i + 3) % 5] }
-            }
+            Task::Relation => Example {
+                query: WalkQuery::Relation { head: 3 * i, tail: 5 * i + 1 },
+                candidates: vec![i, (i + 1) % 5, (i + 3) % 5],
+            },
         })
         .collect();
     let loss = if task == Task::Entity { Loss::SelfAdversarial { temperature: 0.7 } } else { Loss::MeanBce };
@@ -49,7 +50,12 @@ fn fast_gradient_equals_the_plain_one() {
             let fast = FastGradient::new(engine, 2).unwrap().gradient(&parameters, &input, &mut got).unwrap();
             let exact = engine.precision() == Precision::F32;
             let of_loss = if exact { 1e-6 } else { 1e-2 };
-            assert!((fast.loss - plain.loss).abs() < of_loss, "{task} {engine:?}: loss {} not {}", fast.loss, plain.loss);
+            assert!(
+                (fast.loss - plain.loss).abs() < of_loss,
+                "{task} {engine:?}: loss {} not {}",
+                fast.loss,
+                plain.loss
+            );
             if !exact {
                 // Rounded operands flip a rectifier here and there, so single entries may jump: hold the whole vector.
                 let square = |v: &mut dyn Iterator<Item = f32>| v.map(|x| f64::from(x * x)).sum::<f64>();
@@ -62,7 +68,11 @@ fn fast_gradient_equals_the_plain_one() {
             for (name, range) in parameters.names() {
                 let (g, w) = (&got[range.clone()], &want[range]);
                 let largest = w.iter().fold(0f32, |m, v| m.max(v.abs()));
-                let off = g.iter().zip(w).map(|(g, w)| (g - w).abs()).fold(0f32, |m, d| if d > m || d.is_nan() { d } else { m });
+                let off = g
+                    .iter()
+                    .zip(w)
+                    .map(|(g, w)| (g - w).abs())
+                    .fold(0f32, |m, d| if d > m || d.is_nan() { d } else { m });
                 // A softmax ignores the bias of its logits: their gradient is rounding, compared to nothing.
                 if name.contains("_logit") && name.ends_with("bias") {
                     assert!(off < 1e-5, "{task} {engine:?}: {name} off by {off}");

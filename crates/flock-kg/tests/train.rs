@@ -154,7 +154,8 @@ fn a_run_in_pieces_on_other_threads_ends_in_the_same_bits() {
             break;
         }
     }
-    assert_eq!(resumed, [None, Some(1), Some(2), Some(3), Some(4), Some(5)]);
+    // The stop after step 6 cuts off the last validation, which one more sitting makes up for.
+    assert_eq!(resumed, [None, Some(1), Some(2), Some(3), Some(4), Some(5), Some(6)]);
     for file in ["last.safetensors", "ema.safetensors", "best.safetensors"] {
         assert!(bytes(&whole, file) == bytes(&pieces, file), "{file} differs");
     }
@@ -355,14 +356,14 @@ fn further_training_starts_from_the_model_and_keeps_its_rule() {
 fn the_loss_falls_and_the_rank_rises() {
     let dir = tempfile::tempdir().unwrap();
     write_rings(dir.path());
-    let more = ["steps=120", "optimiser.rate=3e-3", "validation.every=120", "validation.triples=9", "validation.n=4"];
-    let config = tiny(dir.path(), &[&more[..], &["walks.n=4", "output.log_every=20"]].concat());
+    let more = ["steps=80", "optimiser.rate=3e-3", "validation.every=80", "validation.triples=9", "validation.n=4"];
+    let config = tiny(dir.path(), &[&more[..], &["walks.n=4", "output.log_every=16"]].concat());
     let out = dir.path().join("out");
     let summary = Sitting::default().train(&config, &out).unwrap();
     let losses: Vec<f64> = metrics::read(&out.join("metrics.jsonl")).unwrap().iter().filter_map(|r| r.loss).collect();
     eprintln!("losses {losses:?}, best {:?}", summary.best);
     // Of 24 entities by chance: MRR 0.157 (the mean of 1/rank). Neighbours alone would give about a half.
-    assert!(losses[5] < 0.8 * losses[0], "{losses:?}");
+    assert!(losses[4] < 0.8 * losses[0], "{losses:?}");
     assert!(summary.best.unwrap().mrr > 0.25, "{:?}", summary.best);
 }
 

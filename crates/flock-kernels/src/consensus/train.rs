@@ -22,11 +22,11 @@ pub struct Backward {
 /// Working memory of one thread.
 #[derive(Default)]
 pub struct BackwardScratch {
-    asked: Aligned<f32>,   // (H, D): e
-    pooled: Aligned<f32>,  // (H, D): x̄
-    weights: Vec<f32>,     // (rows of the group, H)
+    asked: Aligned<f32>,    // (H, D): e
+    pooled: Aligned<f32>,   // (H, D): x̄
+    weights: Vec<f32>,      // (rows of the group, H)
     d_logits: Aligned<f32>, // (P, LOGITS)
-    d_table: Aligned<f32>, // (LOGITS, D)
+    d_table: Aligned<f32>,  // (LOGITS, D)
 }
 
 impl Backward {

@@ -44,23 +44,23 @@ pub(super) unsafe fn blend_cached<V: Vector>([r, z, n_of_y, n_of_h]: [V; 4], old
 /// The layer's transposed weights, packed for an engine.
 pub struct Backward {
     engine: Engine,
-    norm: Aligned<f32>,       // (D)
-    out: Aligned<u32>,        // (2D / panel, D / per, panel)
-    w_ih: [Aligned<u32>; 2],  // (D / panel, 3D / per, panel)
-    w_hh: [Aligned<u32>; 2],  // (D / panel, 3D / per, panel)
+    norm: Aligned<f32>,      // (D)
+    out: Aligned<u32>,       // (2D / panel, D / per, panel)
+    w_ih: [Aligned<u32>; 2], // (D / panel, 3D / per, panel)
+    w_hh: [Aligned<u32>; 2], // (D / panel, 3D / per, panel)
 }
 
 /// Working memory of one thread.
 #[derive(Default)]
 pub struct BackwardScratch {
-    d_states: Aligned<f32>, // (rows, 2D)
-    d_y: Aligned<f32>,      // (rows, D)
-    y: Aligned<f32>,        // (rows, D)
-    d_out: Aligned<u32>,    // (SEGMENT, D / per)
-    d_gates: Aligned<f32>,  // (SEGMENT, GATES)
-    staged: Aligned<u32>,   // (SEGMENT, GATES / per)
-    before: Aligned<f32>,   // (SEGMENT, D), h before each step
-    carry: Aligned<f32>,    // (BLOCK, D)
+    d_states: Aligned<f32>,   // (rows, 2D)
+    d_y: Aligned<f32>,        // (rows, D)
+    y: Aligned<f32>,          // (rows, D)
+    d_out: Aligned<u32>,      // (SEGMENT, D / per)
+    d_gates: Aligned<f32>,    // (SEGMENT, GATES)
+    staged: Aligned<u32>,     // (SEGMENT, GATES / per)
+    before: Aligned<f32>,     // (SEGMENT, D), h before each step
+    carry: Aligned<f32>,      // (BLOCK, D)
     rooms: [Aligned<u32>; 3], // operands of the weight gradients
 }
 
@@ -138,9 +138,7 @@ impl Kernel for Run<'_, '_> {
         }
         s.d_y.fill(0.0);
         // SAFETY: `Backward::run` has checked the arguments, and the scratch is sized for them.
-        unsafe {
-            if M::V::LANES == 16 { back::<M, 4>(self) } else { back::<M, 2>(self) }
-        }
+        unsafe { if M::V::LANES == 16 { back::<M, 4>(self) } else { back::<M, 2>(self) } }
     }
 }
 
@@ -244,7 +242,8 @@ unsafe fn direction_back<M: Mac, const C: usize>(
             for i in 0..steps {
                 // The forward's last step comes first.
                 let step = length - 1 - (first + i);
-                let (t, before) = if side == 0 { (step, step.wrapping_sub(1)) } else { (length - 1 - step, length - step) };
+                let (t, before) =
+                    if side == 0 { (step, step.wrapping_sub(1)) } else { (length - 1 - step, length - step) };
                 for b in 0..walks {
                     let (p, row) = (t * walks + b, i * walks + b);
                     let kept_now = kept.as_ptr().add(p * CACHED);

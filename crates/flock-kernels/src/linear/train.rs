@@ -2,8 +2,8 @@
 
 use super::outer::{SEGMENT, operand, outer};
 use super::{Activation, Linear};
-use crate::simd::{Engine, Kernel, Mac, Vector};
 use crate::Aligned;
+use crate::simd::{Engine, Kernel, Mac, Vector};
 
 /// A layer's transposed weights, packed for an engine.
 pub struct Backward {

@@ -21,11 +21,11 @@ pub struct Backward {
 /// Working memory of one thread.
 #[derive(Default)]
 pub struct BackwardScratch {
-    d_out: Aligned<u32>, // (SEGMENT, D / per)
-    d_uv: Aligned<u32>,  // (SEGMENT, 2F / per)
-    rows: Aligned<f32>,  // (SEGMENT, [gated F, d_u F, d_v F])
-    y: Aligned<f32>,     // (SEGMENT, D)
-    d_y: Aligned<f32>,   // (SEGMENT, D)
+    d_out: Aligned<u32>,       // (SEGMENT, D / per)
+    d_uv: Aligned<u32>,        // (SEGMENT, 2F / per)
+    rows: Aligned<f32>,        // (SEGMENT, [gated F, d_u F, d_v F])
+    y: Aligned<f32>,           // (SEGMENT, D)
+    d_y: Aligned<f32>,         // (SEGMENT, D)
     staged: [Aligned<u32>; 3], // operands of the weight gradients
 }
 

@@ -7,7 +7,7 @@ use super::metrics::Record;
 const WIDTH: f64 = 800.0;
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = 150.0; // room for the graphs' names
-const TOP: f64 = 48.0;
+const TOP: f64 = 58.0;
 const PANEL: f64 = 220.0;
 const GAP: f64 = 56.0;
 /// Colours that most eyes can tell apart.

@@ -44,19 +44,23 @@ pub struct Record {
 /// The file, open for more lines.
 pub(crate) struct Metrics {
     file: File,
+    /// Lines in it, which a state keeps.
+    pub lines: usize,
 }
 
 impl Metrics {
-    /// Opens the file and drops whatever a run that had done `step` steps cannot have written.
-    pub fn resume(path: &Path, step: u64) -> io::Result<Metrics> {
-        let kept: Vec<Record> = read(path)?.into_iter().take_while(|r| r.step <= step).collect();
-        let lines = kept.iter().map(line).collect::<io::Result<String>>()?;
-        write_atomically(path, lines.as_bytes())?;
-        Ok(Metrics { file: OpenOptions::new().append(true).open(path)? })
+    /// Opens the file and drops all lines after the first `lines`, which are those that the state knows of.
+    pub fn resume(path: &Path, lines: usize) -> io::Result<Metrics> {
+        let kept: Vec<Record> = read(path)?.into_iter().take(lines).collect();
+        let text = kept.iter().map(line).collect::<io::Result<String>>()?;
+        write_atomically(path, text.as_bytes())?;
+        Ok(Metrics { file: OpenOptions::new().append(true).open(path)?, lines: kept.len() })
     }
 
     pub fn append(&mut self, record: &Record) -> io::Result<()> {
-        self.file.write_all(line(record)?.as_bytes())
+        self.file.write_all(line(record)?.as_bytes())?;
+        self.lines += 1;
+        Ok(())
     }
 
     /// What has been appended is on disk before a state says that it is.

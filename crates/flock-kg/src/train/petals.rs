@@ -74,6 +74,13 @@ struct Verdict {
     negative: usize,
 }
 
+/// How a test ended.
+enum Outcome {
+    Done(Verdict),
+    Unsolved,
+    Stopped,
+}
+
 #[derive(Serialize, Deserialize)]
 struct Header {
     kind: String,
@@ -82,6 +89,8 @@ struct Header {
     pending: Pending,
     losses: Vec<f64>,
     verdict: Option<Verdict>, // of the weights as they are
+    tested: u64,
+    lines: usize,
     seconds: f64,
     meta: Metadata,
 }
@@ -98,7 +107,7 @@ pub fn petals(config: &PetalsConfig, dir: &Path, session: Session<'_>) -> Result
         run.save()?;
         return Ok(None);
     }
-    run.report().map(Some)
+    run.report()
 }
 
 struct Run<'a, 's> {
@@ -112,6 +121,7 @@ struct Run<'a, 's> {
     pending: Pending,
     losses: Vec<f64>, // (epochs done)
     verdict: Option<Verdict>,
+    tested: u64, // the step of the last test between epochs
     metrics: Metrics,
     meter: Meter,
     saved: Instant,
@@ -151,15 +161,16 @@ impl<'a, 's> Run<'a, 's> {
             ..published
         };
         let parameters = Parameters::from_checkpoint(&initial_weights(meta, config.seed)?);
-        let (step, seconds) = old.as_ref().map_or((0, 0.0), |(h, _)| (h.step, h.seconds));
+        let (lines, seconds) = old.as_ref().map_or((0, 0.0), |(h, _)| (h.lines, h.seconds));
         let metrics_path = dir.file("metrics.jsonl");
         let mut run = Run {
             learner: Learner::new(parameters, &config.optimiser, steps),
-            resumed_at: old.as_ref().map(|_| step),
+            resumed_at: old.as_ref().map(|(h, _)| h.step),
             pending: Pending::default(),
             losses: Vec::new(),
             verdict: None,
-            metrics: Metrics::resume(&metrics_path, step).map_err(io_error(&metrics_path))?,
+            tested: 0,
+            metrics: Metrics::resume(&metrics_path, lines).map_err(io_error(&metrics_path))?,
             meter: Meter::new(seconds, session.peak_gflops),
             saved: Instant::now(),
             config,
@@ -174,7 +185,8 @@ impl<'a, 's> Run<'a, 's> {
                     let (file, reason) = (run.dir.state().display().to_string(), "its arrays do not fit the model");
                     return Err(state::StateError::Content { file, reason: reason.to_string() }.into());
                 }
-                (run.pending, run.losses, run.verdict) = (header.pending, header.losses, header.verdict);
+                (run.pending, run.losses) = (header.pending, header.losses);
+                (run.verdict, run.tested) = (header.verdict, header.tested);
             }
             None => run.save()?,
         }
@@ -198,8 +210,20 @@ impl<'a, 's> Run<'a, 's> {
     fn epochs(&mut self) -> Result<bool, TrainError> {
         let per_epoch = self.instances.len() as u64;
         let steps = self.config.epochs * per_epoch;
-        while self.learner.step < steps {
-            if self.config.until_solved && self.verdict.is_some_and(|v| v.solved == self.instances.len()) {
+        loop {
+            let step = self.learner.step;
+            // Due until done: a test that was cut off is made up for when the run goes on.
+            if self.config.until_solved && step > 0 && step.is_multiple_of(per_epoch) && self.tested < step {
+                match self.test(true)? {
+                    Outcome::Stopped => return Ok(false),
+                    Outcome::Unsolved => {}
+                    Outcome::Done(verdict) => self.verdict = Some(verdict),
+                }
+                self.tested = step;
+                self.save()?;
+            }
+            let solved = self.verdict.is_some_and(|v| v.solved == self.instances.len());
+            if step >= steps || self.config.until_solved && solved {
                 return Ok(true);
             }
             if self.session.stop.load(Ordering::Relaxed) {
@@ -207,14 +231,14 @@ impl<'a, 's> Run<'a, 's> {
             }
             self.verdict = None;
             self.step(steps)?;
-            if self.learner.step.is_multiple_of(per_epoch) {
+            let ended = self.learner.step.is_multiple_of(per_epoch);
+            if ended {
                 self.end_epoch()?;
-                self.save()?;
-            } else if self.saved.elapsed().as_secs_f64() >= self.config.output.save_seconds {
+            }
+            if ended || self.saved.elapsed().as_secs_f64() >= self.config.output.save_seconds {
                 self.save()?;
             }
         }
-        Ok(true)
     }
 
     fn step(&mut self, steps: u64) -> Result<(), TrainError> {
@@ -262,14 +286,11 @@ impl<'a, 's> Run<'a, 's> {
         (self.session.watch)(Event::Logged(&record));
         let note = format!("epoch {} of {}: loss {loss:.4}", self.losses.len(), self.config.epochs);
         (self.session.watch)(Event::Note(&note));
-        if self.config.until_solved {
-            self.verdict = self.test(true)?;
-        }
         Ok(())
     }
 
-    /// Asks every instance; with `all_or_nothing` gives up, with `None`, at the first that is not solved.
-    fn test(&mut self, all_or_nothing: bool) -> Result<Option<Verdict>, TrainError> {
+    /// Asks every instance; with `all_or_nothing` gives up at the first that is not solved.
+    fn test(&mut self, all_or_nothing: bool) -> Result<Outcome, TrainError> {
         let model = Model::new(&self.learner.shipped().to_checkpoint()?, self.session.engine)?;
         let c = self.config;
         let ask = Ask { walks: c.walks, passes: c.passes, seed: c.seed ^ TEST, options: model.walk_options() };
@@ -284,10 +305,13 @@ impl<'a, 's> Run<'a, 's> {
             }
             (self.session.watch)(Event::Testing { done: i + 1, total: self.instances.len() });
             if all_or_nothing && verdict.solved <= i {
-                return Ok(None);
+                return Ok(Outcome::Unsolved);
+            }
+            if self.session.stop.load(Ordering::Relaxed) {
+                return Ok(Outcome::Stopped);
             }
         }
-        Ok(Some(verdict))
+        Ok(Outcome::Done(verdict))
     }
 
     fn save(&mut self) -> Result<(), TrainError> {
@@ -299,6 +323,8 @@ impl<'a, 's> Run<'a, 's> {
             pending: self.pending,
             losses: self.losses.clone(),
             verdict: self.verdict,
+            tested: self.tested,
+            lines: self.metrics.lines,
             seconds: self.meter.seconds(),
             meta: self.learner.parameters.meta.clone(),
         };
@@ -307,21 +333,23 @@ impl<'a, 's> Run<'a, 's> {
         Ok(())
     }
 
-    fn report(mut self) -> Result<PetalsReport, TrainError> {
+    /// Tests, unless that has been done; `None` if told to stop meanwhile.
+    fn report(mut self) -> Result<Option<PetalsReport>, TrainError> {
         let verdict = match self.verdict {
             Some(verdict) => verdict,
-            None => self.test(false)?.unwrap_or(Verdict { solved: 0, positive: 0, negative: 0 }),
+            None => {
+                let Outcome::Done(verdict) = self.test(false)? else { return Ok(None) };
+                self.verdict = Some(verdict);
+                self.save()?;
+                verdict
+            }
         };
-        if self.verdict.is_none() {
-            self.verdict = Some(verdict);
-            self.save()?;
-        }
         let mut shipped = self.learner.shipped();
         shipped.meta.steps = self.learner.step;
         let path = self.dir.file("last.safetensors");
         shipped.to_checkpoint()?.write(&path)?;
         let share = |count: usize| count as f64 / self.instances.len() as f64;
-        Ok(PetalsReport {
+        Ok(Some(PetalsReport {
             seed: self.config.seed,
             epochs: self.losses.len() as u64,
             solved: verdict.solved,
@@ -334,6 +362,6 @@ impl<'a, 's> Run<'a, 's> {
             length: self.config.length,
             passes: self.config.passes,
             model: path.display().to_string(),
-        })
+        }))
     }
 }

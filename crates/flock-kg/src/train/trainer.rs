@@ -72,6 +72,8 @@ struct Header {
     config_hash: String,
     step: u64,
     data: DataState,
+    validated: u64,
+    lines: usize,
     best: Option<Best>,
     pending: Pending,
     seconds: f64,
@@ -120,6 +122,7 @@ struct Run<'a, 's> {
     resumed_at: Option<u64>,
     learner: Learner,
     data: DataState,
+    validated: u64, // the step of the last validation
     best: Option<Best>,
     pending: Pending,
     metrics: Metrics,
@@ -153,15 +156,16 @@ impl<'a, 's> Run<'a, 's> {
         // Refused now rather than at the first validation.
         Model::new(&parameters.to_checkpoint()?, session.engine)?;
         let metrics_path = dir.file("metrics.jsonl");
-        let (step, seconds) = old.as_ref().map_or((0, 0.0), |(h, _)| (h.step, h.seconds));
+        let (lines, seconds) = old.as_ref().map_or((0, 0.0), |(h, _)| (h.lines, h.seconds));
         let mut run = Run {
             start_steps: parameters.meta.steps,
             learner: Learner::new(parameters, &config.optimiser, config.steps),
             data: feed.start(),
+            validated: 0,
             best: None,
             pending: Pending::default(),
             resumed_at: None,
-            metrics: Metrics::resume(&metrics_path, step).map_err(io_error(&metrics_path))?,
+            metrics: Metrics::resume(&metrics_path, lines).map_err(io_error(&metrics_path))?,
             meter: Meter::new(seconds, session.peak_gflops),
             saved: Instant::now(),
             config,
@@ -192,7 +196,8 @@ impl<'a, 's> Run<'a, 's> {
             return Err(state::StateError::Content { file: self.dir.state().display().to_string(), reason }.into());
         }
         self.resumed_at = Some(header.step);
-        (self.data, self.best, self.pending) = (header.data, header.best, header.pending);
+        (self.data, self.validated) = (header.data, header.validated);
+        (self.best, self.pending) = (header.best, header.pending);
         Ok(())
     }
 
@@ -219,26 +224,31 @@ impl<'a, 's> Run<'a, 's> {
 
     /// All steps that are left; false if told to stop before the last.
     fn steps(&mut self) -> Result<bool, TrainError> {
-        let config = self.config;
-        while self.learner.step < config.steps {
-            if self.session.stop.load(Ordering::Relaxed) {
+        let (config, stop) = (self.config, self.session.stop);
+        loop {
+            let (step, last) = (self.learner.step, self.learner.step == config.steps);
+            let due = !self.sets.is_empty() && step > 0 && (step.is_multiple_of(config.validation.every) || last);
+            // Due until done: a validation that was cut off is made up for when the run goes on.
+            if due && self.validated < step {
+                if !self.validate()? {
+                    return Ok(false);
+                }
+                self.save()?;
+            }
+            if last {
+                return Ok(true);
+            }
+            if stop.load(Ordering::Relaxed) {
                 return Ok(false);
             }
             let learnt = self.step()?;
-            let step = self.learner.step;
-            let last = step == config.steps;
-            if step.is_multiple_of(config.output.log_every) || last {
+            if self.learner.step.is_multiple_of(config.output.log_every) || self.learner.step == config.steps {
                 self.log(&learnt)?;
             }
-            let due = !self.sets.is_empty() && (step.is_multiple_of(config.validation.every) || last);
-            if due {
-                self.validate()?;
-            }
-            if due || self.saved.elapsed().as_secs_f64() >= config.output.save_seconds {
+            if self.saved.elapsed().as_secs_f64() >= config.output.save_seconds {
                 self.save()?;
             }
         }
-        Ok(true)
     }
 
     fn step(&mut self) -> Result<Learnt, TrainError> {
@@ -301,19 +311,26 @@ impl<'a, 's> Run<'a, 's> {
         Ok(())
     }
 
-    fn validate(&mut self) -> Result<(), TrainError> {
+    /// False if told to stop before the end; nothing has changed then.
+    fn validate(&mut self) -> Result<bool, TrainError> {
         let checkpoint = self.shipped()?;
         let model = Model::new(&checkpoint, self.session.engine)?;
-        let watch = &mut *self.session.watch;
-        let mut progress = |done, total| watch(Event::Testing { done, total });
+        let (watch, stop) = (&mut *self.session.watch, self.session.stop);
+        let mut progress = |done, total| {
+            watch(Event::Testing { done, total });
+            !stop.load(Ordering::Relaxed)
+        };
         let scores = validate::mrr(&model, self.sets, &self.config.validation, self.session.pool, &mut progress)?;
+        let Some(scores) = scores else { return Ok(false) };
         let mrr = scores.iter().map(|(_, mrr)| mrr).sum::<f64>() / scores.len() as f64;
         if self.best.is_none_or(|best| mrr > best.mrr) {
             self.best = Some(Best { step: self.learner.step, mrr });
             checkpoint.write(self.dir.file("best.safetensors"))?;
         }
+        self.validated = self.learner.step;
         self.write_last()?;
-        self.record(Record { mrr: Some(mrr), graphs: scores.into_iter().collect(), ..Record::default() })
+        self.record(Record { mrr: Some(mrr), graphs: scores.into_iter().collect(), ..Record::default() })?;
+        Ok(true)
     }
 
     /// A checkpoint of some weights, as of now.
@@ -348,6 +365,8 @@ impl<'a, 's> Run<'a, 's> {
             config,
             step: self.learner.step,
             data: self.data.clone(),
+            validated: self.validated,
+            lines: self.metrics.lines,
             best: self.best,
             pending: self.pending,
             seconds: self.meter.seconds(),

@@ -14,16 +14,17 @@ use crate::ensemble::{Ask, Asker, Scores};
 use crate::model::{Model, ModelError, View};
 
 /// How many questions are asked at once.
-const CHUNK: usize = 32;
+const CHUNK: usize = 8;
 
-/// The MRR of each set, with the name of its graph. `progress` is told after each part how many questions are done, of how many.
+/// The MRR of each set, with the name of its graph. `progress` is told after each part how many questions are done, of how many;
+/// if it answers false the rest is left, and there is no result.
 pub(crate) fn mrr(
     model: &Model,
     sets: &[ValidationSet],
     config: &ValidationSection,
     pool: &rayon::ThreadPool,
-    progress: &mut dyn FnMut(usize, usize),
-) -> Result<Vec<(String, f64)>, ModelError> {
+    progress: &mut dyn FnMut(usize, usize) -> bool,
+) -> Result<Option<Vec<(String, f64)>>, ModelError> {
     let questions: Vec<_> = sets.iter().map(|set| questions(model.meta().task, set)).collect();
     let total = questions.iter().map(Vec::len).sum();
     let (mut done, mut result) = (0, Vec::new());
@@ -39,11 +40,13 @@ pub(crate) fn mrr(
                 sum += 1.0 / rank(&set.known, query, *answer, &scores) as f64;
             }
             done += chunk.len();
-            progress(done, total);
+            if !progress(done, total) {
+                return Ok(None);
+            }
         }
         result.push((set.on.name.clone(), sum / questions.len().max(1) as f64));
     }
-    Ok(result)
+    Ok(Some(result))
 }
 
 /// The questions about a set's triples, with their answers.
@@ -128,8 +131,8 @@ mod tests {
             let tails: Vec<u32> = (0..nodes).filter(|_| stream.below(3) == 0).collect();
             let known = Topology::build(nodes, 1, tails.iter().map(|t| triple(*t)).collect()).unwrap();
             // Few distinct logits, so that ties are common.
-            let reached: Vec<(u32, Score)> =
-                (0..nodes).filter_map(|v| (stream.below(2) == 0).then(|| (v, score(stream.below(4) as f64)))).collect();
+            let drawn: Vec<u32> = (0..nodes).filter(|_| stream.below(2) == 0).collect();
+            let reached: Vec<(u32, Score)> = drawn.into_iter().map(|v| (v, score(stream.below(4) as f64))).collect();
             let scores = Scores { reached, unreached: score(1.0), stages: Stages::default() };
             let answer = stream.below(u64::from(nodes)) as u32;
             let rivals = (0..nodes).filter(|v| *v != answer && !tails.contains(v));

@@ -10,15 +10,15 @@ use crate::plain_gradient::{Gradients, add, lend, linear_backward, marks_backwar
 #[derive(Default)]
 pub struct Kept {
     records: Records,
-    known: [usize; 2],           // nodes and types met before these walks
-    states: [Vec<f32>; 2],       // their states before the update, (known, D)
+    known: [usize; 2],     // nodes and types met before these walks
+    states: [Vec<f32>; 2], // their states before the update, (known, D)
     groups: [Groups; 2],
-    embedded: Aligned<f32>,      // (P, D), the GRU's input
-    gates: [Aligned<f32>; 2],    // (P, gru::CACHED)
-    sequenced: Aligned<f32>,     // (P, D), the feed-forward's input
-    factors: Aligned<f32>,       // (P, 2F), the feed-forward's factors
-    processed: Aligned<f32>,     // (P, D), the consensus' input
-    logits: Aligned<f32>,        // (P, LOGITS)
+    embedded: Aligned<f32>,   // (P, D), the GRU's input
+    gates: [Aligned<f32>; 2], // (P, gru::CACHED)
+    sequenced: Aligned<f32>,  // (P, D), the feed-forward's input
+    factors: Aligned<f32>,    // (P, 2F), the feed-forward's factors
+    processed: Aligned<f32>,  // (P, D), the consensus' input
+    logits: Aligned<f32>,     // (P, LOGITS)
 }
 
 impl Update {
@@ -108,8 +108,8 @@ pub(crate) struct UpdateBackward {
 /// Buffers of the way back, kept from query to query.
 #[derive(Default)]
 pub(crate) struct BackwardBuffers {
-    d_x: Aligned<f32>,            // (P, D)
-    d_projected: [Vec<f32>; 2],   // (met, D)
+    d_x: Aligned<f32>,          // (P, D)
+    d_projected: [Vec<f32>; 2], // (met, D)
     gru: gru::BackwardScratch,
     feed_forward: swiglu::BackwardScratch,
     consensus: consensus::BackwardScratch,
