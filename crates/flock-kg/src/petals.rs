@@ -23,6 +23,11 @@
 //!
 //! The sides differ by the *relations* of edges, so a petal's symmetry cannot be broken without looking at two edges of one walk
 //! together: this is what anonymous names of types are for.
+//!
+//! **Inverses.** The published protocol adds none to these graphs: a move along a triple has the one label `(r, 0)`, against it
+//! `(r, 1)`, and balanced starts are along triples. Walks here always know inverse types, so each move has a second label,
+//! `(r⁻¹, 1)` or `(r⁻¹, 0)`, as in a run of the published code that solved the benchmark with inverses added. The symmetry above
+//! extends to them (`r⁻¹ ↦ permutation(r)⁻¹`), so the graphs are no easier for it.
 
 mod drawing;
 
