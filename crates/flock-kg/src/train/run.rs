@@ -220,7 +220,8 @@ impl RunDir {
         }
         if !run.has_state() {
             for file in ["best.safetensors", "last.safetensors", "ema.safetensors", "metrics.jsonl"] {
-                if run.file(file).exists() {
+                // An empty log is what a run leaves that could not write its first state.
+                if fs::metadata(run.file(file)).is_ok_and(|m| m.len() > 0) {
                     return Err(TrainError::Foreign { dir, file });
                 }
             }
