@@ -1,6 +1,6 @@
 //! One vector trait, three instruction sets; one multiply-accumulate trait, three ways to multiply.
 //!
-//! A kernel implements [`Kernel`] once, generic over [`Mac`]; [`Engine::run`] compiles it inside a function that has
+//! A kernel implements `Kernel` once, generic over [`Mac`]; `Engine::run` compiles it inside a function that has
 //! the instruction set enabled and picks among those at run time. `FLOCK_SIMD=avx512|avx2|portable` forces a level.
 //!
 //! Staged operands are `u32` *units*: the bits of one `f32`, or of two neighbouring `bf16` (AVX512-BF16 multiplies
@@ -18,7 +18,7 @@ use std::str::FromStr;
 /// An `f32` vector of some instruction set.
 ///
 /// # Safety
-/// Every method may be called only where the instruction set is present: they are, through [`Engine::run`] alone.
+/// Every method may be called only where the instruction set is present: they are, through `Engine::run` alone.
 /// Pointers must be valid for `LANES` elements; no alignment is needed.
 #[allow(missing_docs, clippy::missing_safety_doc)]
 pub trait Vector: Copy {

@@ -345,7 +345,7 @@ fn forward_row(
     })
 }
 
-/// Peak resident memory since the last [`reset_peak_rss`], in MB; 0 where the system does not tell.
+/// Peak resident memory of the process, or since a row began, in MB; 0 where the system does not tell.
 pub fn peak_rss_mb() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The definition of the gradient: the forward pass of [`plain`](crate::plain) with what it must remember, and the way
+//! The definition of the gradient: the forward pass of [`plain`] with what it must remember, and the way
 //! back through the head, all updates and the initial states, in plain loops.
 //!
 //! ```text
