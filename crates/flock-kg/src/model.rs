@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use crate::checkpoint::{Checkpoint, Metadata, Task};
 use crate::plain::head_weights;
 use crate::update::train::Kept;
-use crate::update::{Stages, States, Team, Update, Workspace, lap};
+use crate::update::{Stages, States, Team, Update, Wanted, Workspace, lap};
 
 /// Why a checkpoint or a query does not fit the engine.
 #[derive(Debug, thiserror::Error)]
@@ -235,13 +235,30 @@ impl Model {
             lap(&mut clock, &mut stages.record);
             // Section 5: the sequence processor and the consensus protocol.
             let met = [recorder.nodes().len(), recorder.types().len()];
-            update.run(records, met, states, work, team, &mut stages);
+            let wanted = self.wanted(i, query, recorder);
+            update.run(records, met, &wanted, states, work, team, &mut stages);
         }
         let mut clock = Instant::now();
         let mut scores = self.score(view.topology.num_relations(), query, buffers, team);
         lap(&mut clock, &mut stages.head);
         scores.stages = stages;
         scores
+    }
+
+    /// What the rest of the pass reads after update `i`: besides the candidates' states, the last one is asked only for that of
+    /// the query's type, or those of its two ends.
+    pub fn wanted(&self, i: usize, query: &WalkQuery, recorder: &Recorder) -> [Wanted; 2] {
+        match *query {
+            _ if i + 1 < self.updates.len() => [Wanted::All, Wanted::All],
+            WalkQuery::Entity { relation, .. } => {
+                [Wanted::All, Wanted::Only(recorder.local_type(relation).into_iter().collect())]
+            }
+            WalkQuery::Relation { head, tail } => {
+                let mut ends: Vec<u32> = [head, tail].into_iter().filter_map(|v| recorder.local_node(v)).collect();
+                ends.dedup();
+                [Wanted::Only(ends), Wanted::All]
+            }
+        }
     }
 
     /// The updates of a pass on one thread, with what the way back needs kept; [`PassBuffers::states`] has the states.

@@ -48,6 +48,15 @@ pub enum Team {
     Pool,
 }
 
+/// Which states of a side an update is to bring up to date. The last update may leave out what nothing reads any more.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Wanted {
+    /// All.
+    All,
+    /// Those of these local ids; the others keep the state they had.
+    Only(Vec<u32>),
+}
+
 /// Where the time of a query goes.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Stages {
@@ -183,6 +192,7 @@ impl Update {
         &self,
         records: &Records, // (W, L)
         met: [usize; 2],
+        wanted: &[Wanted; 2],
         states: &mut States,
         work: &mut Workspace,
         team: Team,
@@ -214,7 +224,7 @@ impl Update {
         clock = Instant::now();
         for s in 0..2 {
             let state = if s == 0 { &mut states.nodes } else { &mut states.types };
-            self.pool(s, met[s], state, work, team);
+            self.pool(s, met[s], &wanted[s], state, work, team);
         }
         states.visits.resize(met[0], 0);
         for (i, &node) in work.groups[0].ids().iter().enumerate() {
@@ -274,7 +284,7 @@ impl Update {
     }
 
     /// The consensus of one side: adds to the states, which first grow to `met` rows.
-    fn pool(&self, s: usize, met: usize, state: &mut Aligned<f32>, work: &mut Workspace, team: Team) {
+    fn pool(&self, s: usize, met: usize, wanted: &Wanted, state: &mut Aligned<f32>, work: &mut Workspace, team: Team) {
         let known = state.len() / D;
         state.resize(met * D);
         for row in state[known * D..].chunks_exact_mut(D) {
@@ -295,6 +305,18 @@ impl Update {
                 );
             });
         };
+        let mut add = |id: u32, update: &[f32]| {
+            state[id as usize * D..][..D].iter_mut().zip(update).for_each(|(s, u)| *s += u);
+        };
+        if let Wanted::Only(ids) = wanted {
+            for &id in ids {
+                if let Ok(i) = groups.ids().binary_search(&id) {
+                    pool((i..i + 1, &mut work.rows[..D]));
+                    add(id, &work.rows[..D]);
+                }
+            }
+            return;
+        }
         match team {
             Team::Solo => pool((0..groups.ids().len(), &mut work.rows)),
             Team::Pool => {
@@ -309,7 +331,7 @@ impl Update {
             }
         }
         for (&id, update) in groups.ids().iter().zip(work.rows.chunks_exact(D)) {
-            state[id as usize * D..][..D].iter_mut().zip(update).for_each(|(s, u)| *s += u);
+            add(id, update);
         }
     }
 }

@@ -10,7 +10,7 @@ use flock_kg::checkpoint::{Checkpoint, Task};
 use flock_kg::kernels::{D, Engine, Precision};
 use flock_kg::model::{Model, PassBuffers};
 use flock_kg::plain::{self, PlainRecords};
-use flock_kg::update::{Stages, States, Team, Workspace};
+use flock_kg::update::{Stages, States, Team, Wanted, Workspace};
 use flock_kg::walk::{Recorder, Records, WalkQuery};
 use safetensors::{Dtype, SafeTensors};
 
@@ -166,12 +166,20 @@ fn fast_model_reproduces_the_fixtures_at_every_level() {
                     pool.install(|| {
                         let (mut recorder, mut records) = (Recorder::new(), Records::default());
                         recorder.begin(query, types);
-                        let (mut states, mut work) = (States::default(), Workspace::default());
+                        // The states that count for the logits leave out what a pass leaves out.
+                        let (mut states, mut spared, mut work) =
+                            (States::default(), States::default(), Workspace::default());
                         let mut all = Vec::new();
                         for (i, step) in steps.iter().enumerate() {
                             record(&mut recorder, &mut records, meta.length, step);
                             let met = [recorder.nodes().len(), recorder.types().len()];
-                            model.updates()[i].run(&records, met, &mut states, &mut work, team, &mut Stages::default());
+                            let update = &model.updates()[i];
+                            for (states, wanted) in [
+                                (&mut states, [Wanted::All, Wanted::All]),
+                                (&mut spared, model.wanted(i, query, &recorder)),
+                            ] {
+                                update.run(&records, met, &wanted, states, &mut work, team, &mut Stages::default());
+                            }
                             // Spread the rows of what was met over the whole graph, the initial state elsewhere.
                             let mut n = initial[0].repeat(nodes);
                             for (row, v) in recorder.nodes().iter().enumerate() {
@@ -183,7 +191,7 @@ fn fast_model_reproduces_the_fixtures_at_every_level() {
                             }
                             all.push((n, ty));
                         }
-                        let mut buffers = PassBuffers::with_states(recorder, states);
+                        let mut buffers = PassBuffers::with_states(recorder, spared);
                         let scores = model.score(types / 2, query, &mut buffers, team);
                         let of = |c: &u32| {
                             scores.ids.iter().position(|id| id == c).map_or(scores.unreached, |i| scores.logits[i])

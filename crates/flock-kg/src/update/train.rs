@@ -44,7 +44,7 @@ impl Update {
         self.process_kept(records, work, kept);
         for s in 0..2 {
             let state = if s == 0 { &mut states.nodes } else { &mut states.types };
-            self.pool(s, met[s], state, work, Team::Solo);
+            self.pool(s, met[s], &Wanted::All, state, work, Team::Solo);
         }
         std::mem::swap(&mut kept.records, records);
         std::mem::swap(&mut kept.groups, &mut work.groups);
