@@ -75,9 +75,9 @@ pub struct Flags {
     /// Triples in a batch
     #[arg(long, value_name = "N")]
     pub batch: Option<usize>,
-    /// Negatives of each entity question
+    /// Negatives of each entity question, or all
     #[arg(long, value_name = "N")]
-    pub negatives: Option<usize>,
+    pub negatives: Option<String>,
     /// Base walk count, or rule: by the size of the graph
     #[arg(long, value_name = "N")]
     pub walks: Option<String>,
@@ -96,8 +96,8 @@ impl Flags {
         }
         put(&mut settings, "--steps", "steps", self.steps);
         put(&mut settings, "--batch", "data.batch", self.batch);
-        put(&mut settings, "--negatives", "data.negatives", self.negatives);
         let number = |text: &String| text.parse::<u32>().map_or_else(|_| Value::from(text.as_str()), Value::from);
+        put(&mut settings, "--negatives", "data.negatives", self.negatives.as_ref().map(number));
         put(&mut settings, "--walks", "walks.n", self.walks.as_ref().map(number));
         put(&mut settings, "--rate", "optimiser.rate", self.rate);
         Ok(settings)

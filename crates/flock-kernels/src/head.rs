@@ -1,5 +1,8 @@
 //! The scoring head: `logit(q) = w₄ · relu(W₂ relu(W₀ q + b₀) + b₂) + b₄`, widths 64 → 128 → 128 → 1.
 
+mod train;
+pub use train::Backward;
+
 use crate::linear::{Activation, Linear};
 use crate::simd::{Engine, Kernel, Mac, Vector};
 use crate::{Aligned, D};
@@ -124,10 +127,27 @@ impl Head {
         scratch.b.resize(ROWS * HIDDEN);
         for (q, logits) in q.chunks(ROWS * D).zip(logits.chunks_mut(ROWS)) {
             let hidden = logits.len() * HIDDEN;
-            self.first.forward(q, None, &mut scratch.a[..hidden], Activation::Relu);
-            self.second.forward(&scratch.a[..hidden], None, &mut scratch.b[..hidden], Activation::Relu);
-            self.engine.run(Last { head: self, x: &scratch.b[..hidden], logits });
+            self.layers(q, &mut scratch.a[..hidden], &mut scratch.b[..hidden], logits);
         }
+    }
+
+    /// Scores rows and keeps the hidden layers for [`Backward`].
+    pub fn forward_kept(
+        &self,
+        q: &[f32],                      // (C, D)
+        hidden: &mut [Aligned<f32>; 2], // (C, HIDDEN) each
+        logits: &mut [f32],             // (C)
+    ) {
+        assert!(q.len() == logits.len() * D);
+        hidden.iter_mut().for_each(|h| h.resize(logits.len() * HIDDEN));
+        let [a, b] = hidden;
+        self.layers(q, a, b, logits);
+    }
+
+    fn layers(&self, q: &[f32], a: &mut [f32], b: &mut [f32], logits: &mut [f32]) {
+        self.first.forward(q, None, a, Activation::Relu);
+        self.second.forward(a, None, b, Activation::Relu);
+        self.engine.run(Last { head: self, x: b, logits });
     }
 }
 

@@ -6,15 +6,15 @@
 
 use std::sync::Mutex;
 
-use flock_kernels::{D, Engine, loss};
+use flock_kernels::{Aligned, D, Engine, head, loss};
 use flock_walk::WalkQuery;
 use rayon::prelude::*;
 
 use crate::checkpoint::Checkpoint;
 use crate::model::{Draw, Model, ModelError, PassBuffers};
 use crate::parameters::Parameters;
-use crate::plain::{PlainStates, scores};
-use crate::plain_gradient::{Gradients, add, lend, scores_backward, zeros};
+use crate::plain::{PlainStates, head_weights, query_rows};
+use crate::plain_gradient::{Gradients, HEAD, add, lend, query_rows_backward, zeros};
 use crate::train::{Example, Gradient, Loss, StepInput, StepOutput};
 use crate::update::train::{BackwardBuffers, Kept, UpdateBackward};
 
@@ -31,6 +31,12 @@ struct Buffers {
     pass: PassBuffers,
     kept: Vec<Kept>,
     back: BackwardBuffers,
+    head: HeadBuffers,
+}
+
+#[derive(Default)]
+struct HeadBuffers {
+    hidden: [Aligned<f32>; 2], // (rows, HIDDEN) each
 }
 
 impl FastGradient {
@@ -64,7 +70,8 @@ impl Gradient for FastGradient {
         }
         let back: Vec<UpdateBackward> =
             (0..checkpoint.meta.updates).map(|i| UpdateBackward::new(self.engine, &checkpoint, i)).collect();
-        let step = Step { checkpoint: &checkpoint, model: &model, back: &back, input };
+        let head = head::Backward::new(self.engine, head_weights(&checkpoint));
+        let step = Step { checkpoint: &checkpoint, model: &model, back: &back, head: &head, input };
         let this = &*self;
         let results: Vec<(f64, Gradients)> = this.pool.install(|| {
             let run = |example| {
@@ -92,21 +99,39 @@ struct Step<'a> {
     checkpoint: &'a Checkpoint,
     model: &'a Model,
     back: &'a [UpdateBackward],
+    head: &'a head::Backward,
     input: &'a StepInput<'a>,
 }
 
 impl Step<'_> {
     /// One query: its loss, and its share of the batch's gradient.
     fn run(&self, example: &Example, buffers: &mut Buffers) -> (f64, Gradients) {
-        let Buffers { pass, kept, back } = buffers;
+        let Buffers { pass, kept, back, head } = buffers;
         let input = self.input;
         let draw = Draw { walks: input.walks.max(1), seed: input.seed, pass: input.step, options: input.options };
         kept.resize_with(self.back.len(), Kept::default);
+        let mut gradients = zeros(self.checkpoint);
         self.model.pass_kept(input.view, &example.query, draw, pass, kept);
 
-        // Scores in local ids: one row more than was met, the initial state, stands for all that was not.
+        let (loss, mut d_states) = self.scores(example, pass, &mut gradients, head);
+        for (update, kept) in self.back.iter().zip(kept.iter()).rev() {
+            update.run(self.checkpoint, kept, &mut d_states, &mut gradients, back);
+        }
+        (loss, gradients)
+    }
+
+    /// The loss of a query whose states `pass` holds, and the gradients of those states: nodes, types. The head's, the end
+    /// layers' and the initial states' are added to `gradients`.
+    fn scores(
+        &self,
+        example: &Example,
+        pass: &PassBuffers,
+        gradients: &mut Gradients,
+        buffers: &mut HeadBuffers,
+    ) -> (f64, [Vec<f32>; 2]) {
         let (states, recorder) = pass.states();
         let tensor = |name: &str| &self.checkpoint.tensors[name].data[..];
+        // In local ids: one row more than was met, the initial state, stands for all that was not.
         let all = PlainStates {
             nodes: [&states.nodes[..], tensor("node_init")].concat(),
             types: [&states.types[..], tensor("type_init")].concat(),
@@ -123,27 +148,52 @@ impl Step<'_> {
                 (query, example.candidates.iter().map(|c| ty(*c)).collect())
             }
         };
-        let logits = scores(self.checkpoint, &query, &all, &candidates);
-        let (batch, count) = (input.examples.len(), candidates.len());
+        // Many candidates may share the initial state: a row is scored once.
+        let (rows, place) = distinct(&candidates);
+        let q = query_rows(self.checkpoint, &query, &all, &rows); // (rows, D)
+        let mut row_logits = vec![0.0; rows.len()];
+        self.model.head().forward_kept(&q, &mut buffers.hidden, &mut row_logits);
+
+        let logits: Vec<f32> = place.iter().map(|&i| row_logits[i as usize]).collect();
+        let (batch, count) = (self.input.examples.len(), candidates.len());
         let mut d_logits = vec![0.0; count];
-        let share = match input.loss {
+        let share = match self.input.loss {
             Loss::SelfAdversarial { temperature } => {
                 loss::self_adversarial(&logits, count, batch, temperature, &mut d_logits)
             }
             Loss::MeanBce => loss::mean_bce(&logits, count, batch, &mut d_logits),
         };
+        let mut d_rows = vec![0.0; rows.len()];
+        place.iter().zip(&d_logits).for_each(|(&i, d)| d_rows[i as usize] += d);
 
-        let mut gradients = zeros(self.checkpoint);
+        let mut d_q = vec![0.0; q.len()];
+        lend(gradients, HEAD, |[d_w0, d_b0, d_w2, d_b2, d_w4, d_b4]| {
+            let mut d_w = head::Gradients { d_w0, d_b0, d_w2, d_b2, d_w4, d_b4 };
+            self.head.run(&q, &mut buffers.hidden, &d_rows, &mut d_q, &mut d_w);
+        });
         let mut d_all = PlainStates { nodes: vec![0.0; all.nodes.len()], types: vec![0.0; all.types.len()] };
-        scores_backward(self.checkpoint, &query, &all, &candidates, &d_logits, &mut d_all, &mut gradients);
+        query_rows_backward(self.checkpoint, &query, &all, &rows, &d_q, &mut d_all, gradients);
         let mut d_states = [d_all.nodes, d_all.types];
         for (d, name) in d_states.iter_mut().zip(["node_init", "type_init"]) {
             let initial = d.split_off(d.len() - D);
-            lend(&mut gradients, [name], |[d]| add(d, &initial));
+            lend(gradients, [name], |[d]| add(d, &initial));
         }
-        for (update, kept) in self.back.iter().zip(kept.iter()).rev() {
-            update.run(self.checkpoint, kept, &mut d_states, &mut gradients, back);
-        }
-        (f64::from(share) * batch as f64, gradients)
+        (f64::from(share) * batch as f64, d_states)
     }
+}
+
+/// The different ones of `ids` in the order they come, and the place of each of `ids` among them.
+fn distinct(ids: &[u32]) -> (Vec<u32>, Vec<u32>) {
+    let mut place_of = vec![u32::MAX; ids.iter().max().map_or(0, |m| *m as usize + 1)];
+    let mut rows = Vec::new();
+    let place = ids.iter().map(|&id| {
+        let place = &mut place_of[id as usize];
+        if *place == u32::MAX {
+            *place = rows.len() as u32;
+            rows.push(id);
+        }
+        *place
+    });
+    let place = place.collect();
+    (rows, place)
 }

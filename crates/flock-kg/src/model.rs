@@ -192,6 +192,10 @@ impl Model {
         &self.updates
     }
 
+    pub(crate) fn head(&self) -> &Head {
+        &self.head
+    }
+
     /// Whether the query is of the model's task and inside the graph.
     pub fn check(&self, topology: &Topology, query: &WalkQuery) -> Result<(), ModelError> {
         let found = self.meta.task;

@@ -84,8 +84,12 @@ pub fn backward(
     }
 }
 
+/// The head's tensors, in the order of [`head::Gradients`].
+pub(crate) const HEAD: [&str; 6] =
+    ["head.0.weight", "head.0.bias", "head.2.weight", "head.2.bias", "head.4.weight", "head.4.bias"];
+
 /// Backward of [`plain::scores`].
-pub(crate) fn scores_backward(
+fn scores_backward(
     checkpoint: &Checkpoint,
     query: &WalkQuery,
     states: &PlainStates,
@@ -96,11 +100,23 @@ pub(crate) fn scores_backward(
 ) {
     let q = plain::query_rows(checkpoint, query, states, candidates); // (C, D)
     let mut d_q = vec![0.0; q.len()];
-    let names = ["head.0.weight", "head.0.bias", "head.2.weight", "head.2.bias", "head.4.weight", "head.4.bias"];
-    lend(gradients, names, |[d_w0, d_b0, d_w2, d_b2, d_w4, d_b4]| {
+    lend(gradients, HEAD, |[d_w0, d_b0, d_w2, d_b2, d_w4, d_b4]| {
         let mut d_w = head::Gradients { d_w0, d_b0, d_w2, d_b2, d_w4, d_b4 };
         head::plain_backward(&q, head_weights(checkpoint), d_logits, &mut d_q, &mut d_w);
     });
+    query_rows_backward(checkpoint, query, states, candidates, &d_q, d_states, gradients);
+}
+
+/// Backward of [`plain::query_rows`].
+pub(crate) fn query_rows_backward(
+    checkpoint: &Checkpoint,
+    query: &WalkQuery,
+    states: &PlainStates,
+    candidates: &[u32],         // (C)
+    d_q: &[f32],                // (C, D)
+    d_states: &mut PlainStates, // those of all nodes and types
+    gradients: &mut Gradients,
+) {
     // The candidates share the rest of the sum, which gets the gradients of all.
     let mut d_shared = [0.0; D];
     d_q.chunks_exact(D).for_each(|d_q| add(&mut d_shared, d_q));

@@ -4,7 +4,9 @@
 
 use flock_kg::bench::synthetic_graph;
 use flock_kg::checkpoint::Task;
-use flock_kg::data::{DataConfig, DataError, DataState, Feed, Hide, Order, Sizes, Subgraph, strict_negatives};
+use flock_kg::data::{
+    DataConfig, DataError, DataState, Feed, Hide, Negatives, Order, Sizes, Subgraph, strict_negatives,
+};
 use flock_kg::graph::{LoadOptions, Topology, Triple, load};
 use flock_kg::walk::{Key, WalkOptions, WalkQuery, Walks};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -84,7 +86,7 @@ fn three_graphs() -> [Topology; 3] {
 }
 
 fn config(task: Task) -> DataConfig {
-    DataConfig { batch: 6, negatives: 10, ..DataConfig::published(task) }
+    DataConfig { batch: 6, negatives: Negatives::Drawn(10), ..DataConfig::published(task) }
 }
 
 #[test]
@@ -212,7 +214,7 @@ fn multi() -> Topology {
 #[test]
 fn entity_batches() {
     let graph = multi();
-    let config = DataConfig { batch: 5, negatives: 7, ..DataConfig::published(Task::Entity) };
+    let config = DataConfig { batch: 5, negatives: Negatives::Drawn(7), ..DataConfig::published(Task::Entity) };
     let feed = Feed::new(&[&graph], config, 3).unwrap();
     for step in 0..200 {
         let batch = feed.batch(&feed.state_at(step)).unwrap();
@@ -246,7 +248,7 @@ fn hidden_edges() {
         (t(4, 2, 5), vec![t(4, 2, 5)], vec![t(4, 2, 5)]),
     ];
     let mut met = 0;
-    let base = DataConfig { batch: 1, negatives: 1, ..DataConfig::published(Task::Entity) };
+    let base = DataConfig { batch: 1, negatives: Negatives::Drawn(1), ..DataConfig::published(Task::Entity) };
     for (task, hide) in [(Task::Entity, Hide::Endpoints), (Task::Relation, Hide::Positives)] {
         let feed = Feed::new(&[&graph], DataConfig { task, hide, ..base }, 1).unwrap();
         for step in 0..10 {
@@ -364,7 +366,7 @@ fn nobody_is_left_when_all_are_answers() {
     let mut drawn = Vec::new();
     strict_negatives(&graph, 0, 0, 5, &mut key(0).stream(0), &mut drawn);
     assert!(drawn.is_empty());
-    let config = DataConfig { batch: 2, negatives: 5, ..DataConfig::published(Task::Entity) };
+    let config = DataConfig { batch: 2, negatives: Negatives::Drawn(5), ..DataConfig::published(Task::Entity) };
     let feed = Feed::new(&[&graph], config, 0).unwrap();
     for step in 0..4 {
         let batch = feed.batch(&feed.state_at(step)).unwrap();
@@ -812,5 +814,27 @@ mod table {
         for ((method, _), distance) in METHODS.iter().zip(distance) {
             println!("{method}: {distance:.2}");
         }
+    }
+}
+
+/// `"all"`: every entity that is no answer, once, in order.
+#[test]
+fn all_negatives_are_all_that_are_no_answers() {
+    let t = |head, relation, tail| Triple { head, relation, tail };
+    let graph = Topology::build(6, 2, vec![t(2, 0, 0), t(2, 0, 3), t(2, 0, 5), t(1, 1, 3)]).unwrap();
+    let config = DataConfig { batch: 4, negatives: Negatives::ALL, ..DataConfig::published(Task::Entity) };
+    let feed = Feed::new(&[&graph], config, 3).unwrap();
+    let batch = feed.batch(&feed.start()).unwrap();
+    assert_eq!(batch.queries.len(), 4);
+    for ((query, candidates), triple) in batch.queries.iter().zip(&batch.candidates).zip(&batch.triples) {
+        let WalkQuery::Entity { head, relation } = *query else { panic!("an entity question") };
+        let (answer, others): (u32, &[u32]) = match (head, relation) {
+            (2, 0) => (triple.tail, &[1, 2, 4]),
+            (1, 1) => (3, &[0, 1, 2, 4, 5]),
+            (3, 3) => (1, &[0, 2, 3, 4, 5]),
+            (tail, 2) if tail == triple.tail => (2, &[0, 1, 3, 4, 5]),
+            other => panic!("{other:?} is no question of this graph"),
+        };
+        assert_eq!((candidates[0], &candidates[1..]), (answer, others));
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use flock_kg::checkpoint::{Checkpoint, Metadata, Task};
+use flock_kg::data::Negatives;
 use flock_kg::init::initial_weights;
 use flock_kg::kernels::{Engine, Level, Precision};
 use flock_kg::model::ModelError;
@@ -334,7 +335,7 @@ fn further_training_starts_from_the_model_and_keeps_its_rule() {
     settings.put("test", "model.from", model.display().to_string());
     settings.put("test", "data.graphs", vec![dir.path().join("set").display().to_string()]);
     let config = TrainConfig::resolve(&settings, TrainConfig::finetuning).unwrap();
-    assert_eq!((config.data.negatives, config.optimiser.decay), (256, 0.0));
+    assert_eq!((config.data.negatives, config.optimiser.decay), (Negatives::Drawn(256), 0.0));
     let out = dir.path().join("out");
     let summary = Sitting::default().train(&config, &out).unwrap();
     assert!(summary.best.is_some_and(|b| b.step == 2 && b.mrr > 0.0 && b.mrr <= 1.0));
@@ -458,7 +459,7 @@ fn settings_are_laid_over_the_published_defaults() {
     let c = resolve(graphs, &[]).unwrap();
     assert_eq!(
         (c.steps, c.optimiser.decay, c.optimiser.rate, c.data.batch, c.data.negatives),
-        (400_000, 0.01, 5e-4, 8, 512)
+        (400_000, 0.01, 5e-4, 8, Negatives::Drawn(512))
     );
     assert_eq!((c.optimiser.clip, c.optimiser.ema, c.walks.n, c.walks.n_train), (None, None, WalkCount::RULE, 128));
     let c = resolve(graphs, &["task=relation", "optimiser.clip = 2", "data.subgraph=[3,9]", "walks.n=rule"]).unwrap();

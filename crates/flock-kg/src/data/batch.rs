@@ -4,7 +4,7 @@
 //!   for one head more. Negatives are [strict](super::negatives). Hidden: the batch's triples, or all edges between their ends.
 //! - **Relation task.** (h, ?, t) against all other relations of the graph. Hidden: every edge from h to t.
 
-use super::negatives::strict_negatives;
+use super::negatives::Negatives;
 use super::subgraph::Subgraph;
 use crate::checkpoint::Task;
 use flock_graph::{Mask, Topology, Triple};
@@ -66,7 +66,7 @@ impl Batch {
         t: Triple,
         task: Task,
         ask_head: bool,
-        negatives: usize,
+        negatives: Negatives,
         stream: &mut Stream,
     ) -> (WalkQuery, Vec<u32>) {
         match task {
@@ -76,9 +76,8 @@ impl Batch {
                 } else {
                     (t.head, t.relation, t.tail)
                 };
-                let mut candidates = Vec::with_capacity(1 + negatives);
-                candidates.push(answer);
-                strict_negatives(topology, head, relation, negatives, stream, &mut candidates);
+                let mut candidates = vec![answer];
+                negatives.of(topology, head, relation, stream, &mut candidates);
                 (WalkQuery::Entity { head, relation }, candidates)
             }
             Task::Relation => {

@@ -8,11 +8,11 @@
 //!
 //! ```
 //! use flock_graph::{Topology, Triple};
-//! use flock_kg::{checkpoint::Task, data::{DataConfig, Feed}};
+//! use flock_kg::{checkpoint::Task, data::{DataConfig, Feed, Negatives}};
 //!
 //! let ring = (0..20).map(|v| Triple { head: v, relation: 0, tail: (v + 1) % 20 }).collect();
 //! let graph = Topology::build(20, 1, ring)?;
-//! let config = DataConfig { batch: 4, negatives: 5, ..DataConfig::published(Task::Entity) };
+//! let config = DataConfig { batch: 4, negatives: Negatives::Drawn(5), ..DataConfig::published(Task::Entity) };
 //! let feed = Feed::new(&[&graph], config, 1)?;
 //! let mut state = feed.start();
 //! for _ in 0..3 {
@@ -35,7 +35,7 @@ pub mod order;
 pub mod subgraph;
 
 pub use batch::{Batch, Hide};
-pub use negatives::strict_negatives;
+pub use negatives::{Negatives, strict_negatives};
 pub use order::Order;
 pub use subgraph::Subgraph;
 
@@ -81,7 +81,7 @@ pub struct DataConfig {
     /// Triples in a batch; fewer where graph or piece has fewer.
     pub batch: usize,
     /// Negatives of each entity question.
-    pub negatives: usize,
+    pub negatives: Negatives,
     /// What the entity task hides from the walks.
     pub hide: Hide,
     /// If set, each step runs on a connected piece of the graph, of a size drawn uniformly from these.
@@ -91,7 +91,7 @@ pub struct DataConfig {
 impl DataConfig {
     /// The published pretraining: batches of 8, 512 negatives, whole graphs.
     pub fn published(task: Task) -> DataConfig {
-        DataConfig { task, batch: 8, negatives: 512, hide: Hide::Positives, subgraph: None }
+        DataConfig { task, batch: 8, negatives: Negatives::Drawn(512), hide: Hide::Positives, subgraph: None }
     }
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::Loss;
 use super::settings::{ConfigError, Settings};
 use crate::checkpoint::{Metadata, Task};
-use crate::data::{DataConfig, Hide, Sizes};
+use crate::data::{DataConfig, Hide, Negatives, Sizes};
 use crate::optimise::Schedule;
 
 /// A run of pretraining or fine-tuning.
@@ -67,7 +67,7 @@ pub struct DataSection {
     /// Triples in a batch.
     pub batch: usize,
     /// Negatives of each entity question.
-    pub negatives: usize,
+    pub negatives: Negatives,
     /// What the entity task hides from the walks.
     pub hide: Hide,
     /// If given, each step runs on a connected piece of so many entities: least and greatest.
@@ -225,7 +225,7 @@ impl TrainConfig {
     pub fn finetuning(task: Task) -> TrainConfig {
         let mut config = TrainConfig::pretraining(task);
         config.steps = 1_000;
-        config.data.negatives = 256;
+        config.data.negatives = Negatives::Drawn(256);
         config.data.holdout = 0.05;
         config.validation.every = 100;
         config
@@ -253,7 +253,8 @@ impl TrainConfig {
         rule(!self.data.graphs.is_empty(), "data.graphs", "expected at least one dataset directory or graph file")?;
         rule((0.0..1.0).contains(&self.data.holdout), "data.holdout", "expected at least 0 and less than 1")?;
         rule((1..=65_536).contains(&self.data.batch), "data.batch", "expected 1 to 65536")?;
-        rule(self.data.negatives <= 1 << 20, "data.negatives", "expected at most 1048576")?;
+        let many = matches!(self.data.negatives, Negatives::Drawn(count) if count > 1 << 20);
+        rule(!many, "data.negatives", "expected at most 1048576, or \"all\"")?;
         let ordered = |s: [u32; 2]| 2 <= s[0] && s[0] <= s[1];
         rule(
             self.data.subgraph.is_none_or(ordered),

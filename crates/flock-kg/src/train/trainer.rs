@@ -476,8 +476,8 @@ fn first_weights(config: &TrainConfig, graphs: &[Fingerprint]) -> Result<Checkpo
         }
     }
     // With its own rule the model gets on a graph at test time as many walks as in training. Another count is kept as a rule
-    // that gives it on these graphs.
-    if let WalkCount::Fixed(n) = config.walks.n {
+    // that gives it on these graphs; on pieces of them it says nothing of whole graphs.
+    if let (WalkCount::Fixed(n), None) = (config.walks.n, config.data.subgraph) {
         (meta.n_train, meta.mean_nodes, meta.mean_triples) = (n, mean_nodes, mean_triples);
     }
     for name in names {
