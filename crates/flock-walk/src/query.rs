@@ -43,10 +43,19 @@ pub struct WalkOptions {
     pub all_at_query: bool,
     /// Balanced walks start on edges of the query's own type only. Without such an edge, and in relation queries, no change.
     pub balanced_on_query_relation: bool,
+    /// Whether the walked graph has its inverse types. Without them a step is named by its relation alone, along or against
+    /// it, and balanced walks start along relations only: what the published Petals protocol asks for.
+    pub inverses: bool,
 }
 
 impl Default for WalkOptions {
     fn default() -> WalkOptions {
-        WalkOptions { length: 128, backtrack: false, all_at_query: false, balanced_on_query_relation: false }
+        WalkOptions {
+            length: 128,
+            backtrack: false,
+            all_at_query: false,
+            balanced_on_query_relation: false,
+            inverses: true,
+        }
     }
 }

@@ -115,8 +115,8 @@ pub fn sample_from(
     for (first, ((nodes, types), dirs)) in range.step_by(LANES).zip(outputs) {
         let out = Out::new(length, nodes, types, dirs);
         match mask.filter(|m| !m.is_empty()) {
-            None => walk_block(starts, topology, Whole, options.backtrack, first, out),
-            Some(mask) => walk_block(starts, topology, Masked(mask), options.backtrack, first, out),
+            None => walk_block(starts, topology, Whole, options, first, out),
+            Some(mask) => walk_block(starts, topology, Masked(mask), options, first, out),
         }
     }
 }
@@ -236,7 +236,15 @@ impl<'a> View for Masked<'a> {
     }
 }
 
-fn walk_block<V: View>(starts: &Starts, topology: &Topology, view: V, backtrack: bool, first: usize, mut out: Out<'_>) {
+fn walk_block<V: View>(
+    starts: &Starts,
+    topology: &Topology,
+    view: V,
+    options: &WalkOptions,
+    first: usize,
+    mut out: Out<'_>,
+) {
+    let (backtrack, inverses) = (options.backtrack, options.inverses);
     let empty = Lane {
         stream: Stream::default(),
         at: NOWHERE,
@@ -283,7 +291,7 @@ fn walk_block<V: View>(starts: &Starts, topology: &Topology, view: V, backtrack:
         out.put_node(i, 1, lane.at);
     }
     for (i, lane) in lanes.iter_mut().enumerate() {
-        out.put_step(i, 1, fixed[i].map_or_else(|| label(topology, view, lane), |(_, ty)| (ty, 0)));
+        out.put_step(i, 1, fixed[i].map_or_else(|| label(topology, view, lane, inverses), |(_, ty)| (ty, 0)));
         aim(topology, view, lane, !backtrack);
     }
     for position in 2..out.length {
@@ -292,7 +300,7 @@ fn walk_block<V: View>(starts: &Starts, topology: &Topology, view: V, backtrack:
             out.put_node(i, position, lane.at);
         }
         for (i, lane) in lanes.iter_mut().enumerate() {
-            out.put_step(i, position, label(topology, view, lane));
+            out.put_step(i, position, label(topology, view, lane, inverses));
             // The draw after the last position is for nobody; sparing it would cost a branch.
             aim(topology, view, lane, !backtrack);
         }
@@ -346,9 +354,10 @@ fn arrive<H>(lane: &mut Lane<H>, next: NodeId, backtrack: bool) {
     lane.at = next;
 }
 
-/// The type and direction of the step taken: a uniform half-step of the slot, and a coin.
+/// The type and direction of the step taken: a uniform half-step of the slot, and a coin. Without inverses no coin is thrown:
+/// the half-step itself says whether its relation is followed or gone against.
 #[inline(always)]
-fn label<V: View>(topology: &Topology, view: V, lane: &Lane<V::Hidden>) -> (TypeId, u8) {
+fn label<V: View>(topology: &Topology, view: V, lane: &Lane<V::Hidden>, inverses: bool) -> (TypeId, u8) {
     if lane.last == NOWHERE {
         return (topology.no_type(), NO_STEP);
     }
@@ -361,5 +370,6 @@ fn label<V: View>(topology: &Topology, view: V, lane: &Lane<V::Hidden>) -> (Type
             (half_steps[nth_kept(hidden, (index / 2) as u32) as usize], index as u32 & 1)
         }
     };
+    let coin = if inverses { coin } else { half_step & 1 };
     (topology.type_of(half_step ^ coin), coin as u8 | lane.looped)
 }

@@ -60,10 +60,12 @@ impl Starts {
         };
         let mut tickets = Vec::new();
         if !options.all_at_query {
-            let own = relation.filter(|&t| options.balanced_on_query_relation && edges_of(topology, mask, t) > 0);
+            let walked = |t: TypeId| options.inverses || t < topology.num_relations();
+            let wanted = relation.filter(|&t| options.balanced_on_query_relation && walked(t));
+            let own = wanted.filter(|&t| edges_of(topology, mask, t) > 0);
             tickets = match own {
                 Some(t) => vec![t; n as usize],
-                None => draw_tickets(topology, mask, n, Stream::from_base(base, TICKETS)),
+                None => draw_tickets(topology, mask, n, options.inverses, Stream::from_base(base, TICKETS)),
             };
         }
         let balanced = if tickets.is_empty() { Group::Uniform } else { Group::Balanced };
@@ -131,10 +133,11 @@ fn draw_edge(topology: &Topology, mask: Option<&Mask>, ty: TypeId, stream: &mut 
 }
 
 /// With m types in use, a uniform n of m · (⌊n/m⌋ + 1) tickets, and the type of each. Empty if no type is in use.
-fn draw_tickets(topology: &Topology, mask: Option<&Mask>, n: u32, mut stream: Stream) -> Vec<TypeId> {
+fn draw_tickets(topology: &Topology, mask: Option<&Mask>, n: u32, inverses: bool, mut stream: Stream) -> Vec<TypeId> {
+    let ways = 1 + u32::from(inverses); // types of a relation
     let relations = topology.relations_in_use();
     let gone = mask.map_or(&[][..], |m| m.gone_relations());
-    let m = 2 * (relations.len() - gone.len()) as u64;
+    let m = u64::from(ways) * (relations.len() - gone.len()) as u64;
     if m == 0 {
         return Vec::new();
     }
@@ -148,8 +151,8 @@ fn draw_tickets(topology: &Topology, mask: Option<&Mask>, n: u32, mut stream: St
         let ticket = if chosen.insert(drawn) { drawn } else { top };
         chosen.insert(ticket);
         let t = (ticket % m) as u32;
-        let relation = relations[nth_kept(gone, t / 2) as usize];
-        tickets.push(relation + (t & 1) * topology.num_relations());
+        let relation = relations[nth_kept(gone, t / ways) as usize];
+        tickets.push(relation + t % ways * topology.num_relations());
     }
     tickets
 }

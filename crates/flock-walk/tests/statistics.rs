@@ -51,12 +51,15 @@ fn without(triples: &[Triple], hidden: &[Triple]) -> Vec<Triple> {
 
 type Outcome = (u32, u32, u8); // next node, type, direction
 
-/// Section 2, word by word: all next positions and their probabilities.
-fn moves(triples: &[Triple], v: u32, left: Option<u32>, balanced: bool) -> BTreeMap<Outcome, f64> {
-    let edges: Vec<(u32, u32, u32)> =
-        triples.iter().flat_map(|x| [(x.head, x.relation, x.tail), (x.tail, x.relation + RELATIONS, x.head)]).collect();
+/// Section 2, word by word: all next positions and their probabilities, on the graph with or without inverses.
+fn moves(triples: &[Triple], inverses: bool, v: u32, left: Option<u32>, balanced: bool) -> BTreeMap<Outcome, f64> {
+    let mut edges: Vec<(u32, u32, u32)> = triples.iter().map(|x| (x.head, x.relation, x.tail)).collect();
+    if inverses {
+        edges.extend(triples.iter().map(|x| (x.tail, x.relation + RELATIONS, x.head)));
+    }
     let has_loop = edges.iter().any(|&(a, _, b)| a == v && b == v);
-    let mut next: BTreeSet<u32> = edges.iter().filter(|e| e.0 == v && e.2 != v).map(|e| e.2).collect();
+    let undirected = edges.iter().flat_map(|&(a, _, b)| [(a, b), (b, a)]);
+    let mut next: BTreeSet<u32> = undirected.filter(|&(a, b)| a == v && b != v).map(|(_, b)| b).collect();
     if has_loop && (balanced || next.is_empty()) {
         next.insert(v);
     }
@@ -123,9 +126,9 @@ fn key(query: u64) -> Key {
 }
 
 /// Every state a walk can be in, against its exact next-move table.
-fn check_moves(g: &Topology, mask: Option<&Mask>, rest: &[Triple], backtrack: bool) {
-    let length = 24;
-    let options = WalkOptions { length, backtrack, ..WalkOptions::default() };
+fn check_moves(g: &Topology, mask: Option<&Mask>, rest: &[Triple], options: WalkOptions) {
+    let (length, backtrack) = (24, options.backtrack);
+    let options = WalkOptions { length, ..options };
     let n = 8;
     let mut counts: BTreeMap<(u32, Option<u32>, bool), BTreeMap<Outcome, u64>> = BTreeMap::new();
     let mut samples = 0;
@@ -149,7 +152,7 @@ fn check_moves(g: &Topology, mask: Option<&Mask>, rest: &[Triple], backtrack: bo
     }
     assert!(samples > 200_000 && counts.len() > if backtrack { 20 } else { 40 });
     for ((v, left, balanced), counts) in &counts {
-        let exact = moves(rest, *v, *left, *balanced);
+        let exact = moves(rest, options.inverses, *v, *left, *balanced);
         fits(&format!("from {v} after {left:?}, balanced {balanced}"), counts, &exact);
     }
 }
@@ -158,14 +161,14 @@ fn check_moves(g: &Topology, mask: Option<&Mask>, rest: &[Triple], backtrack: bo
 fn moves_and_labels() {
     let (nodes, triples) = graph();
     let g = Topology::build(nodes, RELATIONS, triples.clone()).unwrap();
-    check_moves(&g, None, &triples, false);
+    check_moves(&g, None, &triples, WalkOptions::default());
 }
 
 #[test]
 fn moves_with_backtracking() {
     let (nodes, triples) = graph();
     let g = Topology::build(nodes, RELATIONS, triples.clone()).unwrap();
-    check_moves(&g, None, &triples, true);
+    check_moves(&g, None, &triples, WalkOptions { backtrack: true, ..WalkOptions::default() });
 }
 
 /// The masked graph and the rebuilt one have the same exact tables by construction of `moves`; both samplers must fit them.
@@ -174,8 +177,19 @@ fn masked_moves() {
     let (nodes, triples) = graph();
     let rest = without(&triples, &hidden());
     let g = Topology::build(nodes, RELATIONS, triples).unwrap();
-    check_moves(&g, Some(&Mask::new(&g, &hidden())), &rest, false);
-    check_moves(&Topology::build(nodes, RELATIONS, rest.clone()).unwrap(), None, &rest, false);
+    let options = WalkOptions::default();
+    check_moves(&g, Some(&Mask::new(&g, &hidden())), &rest, options);
+    check_moves(&Topology::build(nodes, RELATIONS, rest.clone()).unwrap(), None, &rest, options);
+}
+
+#[test]
+fn moves_without_inverses() {
+    let (nodes, triples) = graph();
+    let rest = without(&triples, &hidden());
+    let g = Topology::build(nodes, RELATIONS, triples.clone()).unwrap();
+    let options = WalkOptions { inverses: false, ..WalkOptions::default() };
+    check_moves(&g, None, &triples, options);
+    check_moves(&g, Some(&Mask::new(&g, &hidden())), &rest, options);
 }
 
 /// A hub whose neighbours are mostly gone: index arithmetic over many hidden slots.
@@ -185,7 +199,7 @@ fn masked_hub() {
     let hidden: Vec<Triple> = (1..40).filter(|v| v % 4 != 1 && *v != 8).map(|v| t(0, v % 3, v)).collect();
     let rest = without(&triples, &hidden);
     let g = Topology::build(40, RELATIONS, triples).unwrap();
-    check_moves(&g, Some(&Mask::new(&g, &hidden)), &rest, false);
+    check_moves(&g, Some(&Mask::new(&g, &hidden)), &rest, WalkOptions::default());
 }
 
 #[test]
@@ -232,13 +246,19 @@ fn balanced_tickets() {
     let gone = [t(2, 2, 3), t(3, 2, 3)];
     let g = Topology::build(4, RELATIONS, triples).unwrap();
     let mask = Mask::new(&g, &gone);
-    for (mask, types) in [(None, vec![0, 1, 2, 3, 4, 5]), (Some(&mask), vec![0, 1, 3, 4])] {
+    for (mask, inverses, types) in [
+        (None, true, vec![0, 1, 2, 3, 4, 5]),
+        (Some(&mask), true, vec![0, 1, 3, 4]),
+        (None, false, vec![0, 1, 2]),
+        (Some(&mask), false, vec![0, 1]),
+    ] {
+        let options = WalkOptions { inverses, ..WalkOptions::default() };
         let m = types.len();
         for n in [1, 3, m - 1, m, m + 1, 2 * m + 1] {
             let mut counts: BTreeMap<Vec<u32>, u64> = BTreeMap::new();
             for query in 0..200_000 {
                 let asked = WalkQuery::Entity { head: 0, relation: 0 };
-                let starts = Starts::prepare(&g, mask, &asked, n as u32, key(query), &WalkOptions::default());
+                let starts = Starts::prepare(&g, mask, &asked, n as u32, key(query), &options);
                 assert_eq!(starts.tickets().len(), n);
                 let per_type = types.iter().map(|ty| starts.tickets().iter().filter(|&x| x == ty).count() as u32);
                 *counts.entry(per_type.collect()).or_default() += 1;
@@ -272,7 +292,7 @@ fn check_edges(g: &Topology, mask: Option<&Mask>, rest: &[Triple], options: &Wal
         fits(&format!("edges of type {ty}"), counts, &exact);
     }
     match relation {
-        None => assert_eq!(counts.len() as u32, 2 * RELATIONS),
+        None => assert_eq!(counts.len() as u32, if options.inverses { 2 * RELATIONS } else { RELATIONS }),
         Some(relation) => assert_eq!(counts.keys().copied().collect::<Vec<_>>(), [relation]),
     }
 }
@@ -289,4 +309,12 @@ fn balanced_edges() {
     let own = WalkOptions { balanced_on_query_relation: true, ..options };
     check_edges(&g, None, &triples, &own, Some(4));
     check_edges(&g, Some(&mask), &rest, &own, Some(2));
+    let raw = WalkOptions { inverses: false, ..options };
+    check_edges(&g, None, &triples, &raw, None);
+    check_edges(&g, Some(&mask), &rest, &raw, None);
+    // The query's own type is an inverse one, which the graph does not have: as if nothing had been said of it.
+    let query = WalkQuery::Entity { head: 0, relation: 4 };
+    let own = WalkOptions { inverses: false, ..own };
+    let tickets = |options| Starts::prepare(&g, None, &query, 20, key(0), &options).tickets().to_vec();
+    assert_eq!(tickets(own), tickets(raw));
 }
