@@ -21,6 +21,7 @@
 
 pub mod adamw;
 pub mod aligned;
+pub mod attention;
 pub mod consensus;
 pub mod embed;
 pub mod gru;

@@ -7,7 +7,7 @@
 //! tensor's largest gradient (entries) or to the root mean square of its gradient (directions).
 
 use flock_kernels::simd::{Engine, Level, Precision};
-use flock_kernels::{D, F, H, consensus, embed, gru, head, linear, loss, rmsnorm, swiglu};
+use flock_kernels::{D, F, H, attention, consensus, embed, gru, head, linear, loss, rmsnorm, swiglu};
 
 /// `n` reproducible values, uniform in ±√3·`rms`.
 fn noise(seed: u64, n: usize, rms: f32) -> Vec<f32> {
@@ -192,6 +192,36 @@ fn swiglu_with_its_norm() {
         add(d_x, &through);
     };
     Layer { name: "swiglu", tensors, forward: &forward, backward: &backward, h: 0.03, tolerance: 3e-4 }.check();
+}
+
+#[test]
+fn attention_with_positions_and_norm() {
+    let (walks, length, a) = (2, 4, attention::HEADS * D);
+    let tensors = vec![
+        ("x", noise(1, walks * length * D, 1.0)),
+        ("position", noise(2, length * D, 1.0)),
+        ("norm", noise(3, D, 1.0)),
+        ("q", noise(4, a * D, 0.15)),
+        ("k", noise(5, a * D, 0.15)),
+        ("v", noise(6, a * D, 0.15)),
+        ("out", noise(7, D * a, 0.1)),
+    ];
+    fn weights(t: &[Vec<f32>]) -> attention::Weights<'_> {
+        attention::Weights { position: &t[1], norm: &t[2], q: &t[3], k: &t[4], v: &t[5], out: &t[6] }
+    }
+    let forward = |t: &[Vec<f32>]| {
+        let mut x = t[0].clone();
+        attention::plain(&mut x, length, weights(t));
+        x
+    };
+    let backward = |t: &[Vec<f32>], d_out: &[f32], d: &mut [Vec<f32>]| {
+        let [d_x, d_position, d_norm, d_q, d_k, d_v, d_w_out] = parts(d);
+        let mut through = d_out.to_vec();
+        let mut d_w = attention::Gradients { d_position, d_norm, d_q, d_k, d_v, d_out: d_w_out };
+        attention::plain_backward(&t[0], length, weights(t), &mut through, &mut d_w);
+        add(d_x, &through);
+    };
+    Layer { name: "attention", tensors, forward: &forward, backward: &backward, h: 0.03, tolerance: 1e-3 }.check();
 }
 
 #[test]
