@@ -57,7 +57,9 @@ pub fn run(args: Args) -> Result<(), Failure> {
         return std::fs::write(&path, picture).map_err(|e| Failure::Error(format!("{}: {e}", path.display())));
     }
     let dir = config.output.dir.clone().unwrap_or_else(|| PathBuf::from(format!("runs/petals-{}", config.seed)));
-    match with_session(&args.common, config.threads, |session| train(&config, &dir, session))? {
+    match with_session(&args.common, config.optimiser.precision.into(), config.threads, |session| {
+        train(&config, &dir, session)
+    })? {
         None => stopped(&dir.display().to_string()),
         Some(report) if args.common.json => println(&json(&report)?),
         Some(report) => println(&describe(&report)),

@@ -39,6 +39,9 @@ pub struct Common {
     /// Threads; they do not change the result [default: all]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
+    /// Precision of a step's multiplications: f32, or bf16, which is faster where the processor has it [default: f32]
+    #[arg(long, value_parser = ["f32", "bf16"])]
+    pub precision: Option<String>,
     /// What came of it as one JSON object
     #[arg(long)]
     pub json: bool,
@@ -56,6 +59,7 @@ impl Common {
         }
         put(&mut settings, "--seed", "seed", self.seed);
         put(&mut settings, "--threads", "threads", self.threads);
+        put(&mut settings, "--precision", "optimiser.precision", self.precision.clone());
         put(&mut settings, "--out", "output.dir", self.out.as_ref().map(|p| p.display().to_string()));
         Ok(settings)
     }
@@ -114,7 +118,8 @@ pub fn put(settings: &mut Settings, flag: &str, key: &str, value: Option<impl In
 /// Trains and says what came of it. `dir` is where the run goes if nothing was said.
 pub fn run(flags: &Common, config: &TrainConfig, dir: PathBuf) -> Result<(), Failure> {
     let dir = config.output.dir.clone().unwrap_or(dir);
-    let summary = with_session(flags, config.threads, |session| train(config, &dir, session))?;
+    let precision = config.optimiser.precision.into();
+    let summary = with_session(flags, precision, config.threads, |session| train(config, &dir, session))?;
     if flags.json {
         println(&json(&summary)?)?;
     } else {
@@ -150,16 +155,17 @@ pub fn println(text: &str) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-/// Runs `work` with everything a run needs.
+/// Runs `work` with everything a run needs. The precision is that of the gradient; validation has the full one, as answers do.
 pub fn with_session<T>(
     flags: &Common,
+    precision: Precision,
     threads: Option<usize>,
     work: impl FnOnce(Session<'_>) -> Result<T, TrainError>,
 ) -> Result<T, Failure> {
     let engine = models::engine(Precision::F32)?;
     let pool = models::pool(threads)?;
     let threads = pool.current_num_threads();
-    let mut gradient = FastGradient::new(engine, threads).map_err(error)?;
+    let mut gradient = FastGradient::new(models::engine(precision)?, threads).map_err(error)?;
     let stop = on_interrupt()?;
     let mut show = Show::new();
     let session = Session {

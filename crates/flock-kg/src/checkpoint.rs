@@ -15,6 +15,7 @@ use std::io::{self, Read, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use flock_kernels::attention;
 use safetensors::tensor::{Dtype, SafeTensorError, SafeTensors, TensorInfo};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -50,6 +51,33 @@ impl fmt::Display for Task {
     }
 }
 
+/// What reads a walk (section 11 of the specification has the choice).
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Processor {
+    /// A bidirectional GRU, then a feed-forward: the published model.
+    #[default]
+    Gru,
+    /// Attention with learnt positions, then the same feed-forward; about as many parameters.
+    Transformer,
+}
+
+/// How what the walks say of a node or a type is averaged.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Averaging {
+    /// Weighted by a softmax of learnt logits: the published model.
+    #[default]
+    Softmax,
+    /// Equal weights. The logits' tensors are kept and have no part in it.
+    Mean,
+}
+
+/// Whether a switch is as in the published models, whose files do not name it.
+fn is_published<T: Default + PartialEq>(switch: &T) -> bool {
+    *switch == T::default()
+}
+
 /// What a checkpoint says about itself: the sizes of the model, and where its weights come from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metadata {
@@ -63,6 +91,12 @@ pub struct Metadata {
     pub updates: usize,
     /// Walk length `L`.
     pub length: usize,
+    /// The sequence processor; the published one if a file does not say.
+    #[serde(default, skip_serializing_if = "is_published")]
+    pub processor: Processor,
+    /// The consensus; the published one if a file does not say.
+    #[serde(default, skip_serializing_if = "is_published")]
+    pub consensus: Averaging,
     /// Base walk count the model was trained with.
     pub n_train: u32,
     /// Mean number of nodes of the training graphs, V̄.
@@ -89,6 +123,8 @@ impl Metadata {
             heads: 4,
             updates: 6,
             length: 128,
+            processor: Processor::Gru,
+            consensus: Averaging::Softmax,
             n_train: 128,
             // FB15k237, WN18RR, CoDExMedium: nodes and train triples of the paper's statistics table.
             mean_nodes: f64::from(14_541 + 40_943 + 17_050) / 3.0,
@@ -103,6 +139,19 @@ impl Metadata {
     /// Width of the feed-forward layer, `3D`.
     pub fn feed_forward_width(&self) -> usize {
         3 * self.width
+    }
+
+    /// Width of all heads of a transformer's attention, `3D`.
+    pub fn attention_width(&self) -> usize {
+        attention::HEADS * self.width
+    }
+
+    /// The tables of the two query flags.
+    pub(crate) fn flag_tables(&self) -> [&'static str; 2] {
+        match self.task {
+            Task::Entity => ["emb_node_is_query", "emb_type_is_query"],
+            Task::Relation => ["emb_head_is_query", "emb_tail_is_query"],
+        }
     }
 
     /// Width of the scoring head's hidden layers, `2D`.
@@ -165,6 +214,9 @@ impl Metadata {
         meta.width = dim("node_init", 0).unwrap_or(meta.width);
         meta.heads = dim("node_logit.0.weight", 0).unwrap_or(meta.heads);
         meta.length = dim("emb_anon_node.0.weight", 0).unwrap_or(meta.length);
+        if shapes.contains_key("net.0.attention.q.weight") {
+            meta.processor = Processor::Transformer;
+        }
         meta
     }
 }
@@ -183,10 +235,7 @@ pub fn expected_tensors(meta: &Metadata) -> Vec<(String, Vec<usize>)> {
 
     add("node_init".into(), &[d]);
     add("type_init".into(), &[d]);
-    let flags = match meta.task {
-        Task::Entity => ["emb_node_is_query", "emb_type_is_query"],
-        Task::Relation => ["emb_head_is_query", "emb_tail_is_query"],
-    };
+    let flags = meta.flag_tables();
     let tables = [
         ("emb_anon_node", l),
         ("emb_anon_type", l + 1),
@@ -196,7 +245,8 @@ pub fn expected_tensors(meta: &Metadata) -> Vec<(String, Vec<usize>)> {
         (flags[0], 2),
         (flags[1], 2),
     ];
-    for (table, rows) in tables {
+    let positions = (meta.processor == Processor::Transformer).then_some(("emb_position", l));
+    for (table, rows) in tables.into_iter().chain(positions) {
         for i in 0..meta.updates {
             add(format!("{table}.{i}.weight"), &[rows, d]);
         }
@@ -208,15 +258,27 @@ pub fn expected_tensors(meta: &Metadata) -> Vec<(String, Vec<usize>)> {
         }
     }
     for i in 0..meta.updates {
-        add(format!("net.{i}.gru_norm.weight"), &[d]);
-        add(format!("net.{i}.ffn_norm.weight"), &[d]);
-        for way in ["", "_reverse"] {
-            add(format!("net.{i}.gru.weight_ih_l0{way}"), &[3 * d, d]);
-            add(format!("net.{i}.gru.weight_hh_l0{way}"), &[3 * d, d]);
-            add(format!("net.{i}.gru.bias_ih_l0{way}"), &[3 * d]);
-            add(format!("net.{i}.gru.bias_hh_l0{way}"), &[3 * d]);
+        match meta.processor {
+            Processor::Gru => {
+                add(format!("net.{i}.gru_norm.weight"), &[d]);
+                add(format!("net.{i}.ffn_norm.weight"), &[d]);
+                for way in ["", "_reverse"] {
+                    add(format!("net.{i}.gru.weight_ih_l0{way}"), &[3 * d, d]);
+                    add(format!("net.{i}.gru.weight_hh_l0{way}"), &[3 * d, d]);
+                    add(format!("net.{i}.gru.bias_ih_l0{way}"), &[3 * d]);
+                    add(format!("net.{i}.gru.bias_hh_l0{way}"), &[3 * d]);
+                }
+                add(format!("net.{i}.gru_out.weight"), &[d, 2 * d]);
+            }
+            Processor::Transformer => {
+                add(format!("net.{i}.attention_norm.weight"), &[d]);
+                add(format!("net.{i}.ffn_norm.weight"), &[d]);
+                for part in ["q", "k", "v"] {
+                    add(format!("net.{i}.attention.{part}.weight"), &[meta.attention_width(), d]);
+                }
+                add(format!("net.{i}.attention.out.weight"), &[d, meta.attention_width()]);
+            }
         }
-        add(format!("net.{i}.gru_out.weight"), &[d, 2 * d]);
         add(format!("net.{i}.feed_forward.w1.weight"), &[ffn, d]);
         add(format!("net.{i}.feed_forward.w2.weight"), &[d, ffn]);
         add(format!("net.{i}.feed_forward.w3.weight"), &[ffn, d]);

@@ -2,10 +2,10 @@
 //!
 //! Slow and simple; the fast model is held to it, and both to the fixtures. Section numbers are the specification's.
 
-use flock_kernels::{D, consensus, gru, head, linear, swiglu};
+use flock_kernels::{D, attention, consensus, gru, head, linear, swiglu};
 use flock_walk::WalkQuery;
 
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Averaging, Checkpoint, Processor};
 use crate::update::UpdateWeights;
 
 /// One update's walks, recorded; all (W, L), ids those of the graph.
@@ -41,10 +41,35 @@ pub fn initial_states(checkpoint: &Checkpoint, num_nodes: usize, num_types: usiz
 pub fn update(checkpoint: &Checkpoint, i: usize, records: &PlainRecords<'_>, states: &mut PlainStates) {
     let w = UpdateWeights { checkpoint, i };
     let mut x = embed(checkpoint, i, records, states);
-    gru::plain(&mut x, checkpoint.meta.length, w.gru());
+    sequence(checkpoint, i, &mut x);
     swiglu::plain(&mut x, w.feed_forward());
-    consensus::plain(&x, records.node, &mut states.nodes, w.consensus("node"));
-    consensus::plain(&x, records.ty, &mut states.types, w.consensus("type"));
+    pool(checkpoint, i, &x, records, states);
+}
+
+/// The first half of an update's sequence processor, in place.
+pub(crate) fn sequence(checkpoint: &Checkpoint, i: usize, x: &mut [f32]) {
+    let (w, length) = (UpdateWeights { checkpoint, i }, checkpoint.meta.length);
+    match checkpoint.meta.processor {
+        Processor::Gru => gru::plain(x, length, w.gru()),
+        Processor::Transformer => attention::plain(x, length, w.attention()),
+    }
+}
+
+/// The consensus of an update.
+pub(crate) fn pool(
+    checkpoint: &Checkpoint,
+    i: usize,
+    x: &[f32], // (W, L, D)
+    records: &PlainRecords<'_>,
+    states: &mut PlainStates,
+) {
+    let w = UpdateWeights { checkpoint, i };
+    let plain = match checkpoint.meta.consensus {
+        Averaging::Softmax => consensus::plain,
+        Averaging::Mean => consensus::plain_mean,
+    };
+    plain(x, records.node, &mut states.nodes, w.consensus("node"));
+    plain(x, records.ty, &mut states.types, w.consensus("type"));
 }
 
 /// The input of an update's sequence processor: at each position a sum of table rows and projected states.

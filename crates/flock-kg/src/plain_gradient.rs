@@ -10,12 +10,13 @@
 
 use std::collections::BTreeMap;
 
-use flock_kernels::{D, consensus, embed, gru, head, linear, swiglu};
+use flock_kernels::{D, attention, consensus, embed, gru, head, linear, swiglu};
 use flock_walk::WalkQuery;
 
-use crate::checkpoint::{Checkpoint, Task, Tensor};
+use crate::checkpoint::{Averaging, Checkpoint, Processor, Tensor};
 use crate::plain::{self, PlainRecords, PlainStates, head_weights};
 use crate::update::UpdateWeights;
+use crate::update::gradients::UpdateGradients;
 
 /// A gradient per tensor: names and shapes are the checkpoint's.
 pub type Gradients = BTreeMap<String, Tensor>;
@@ -50,11 +51,10 @@ pub fn forward(checkpoint: &Checkpoint, records: &[PlainRecords<'_>], num_nodes:
         let before = states.clone();
         let embedded = plain::embed(checkpoint, i, records, &states);
         let mut sequenced = embedded.clone();
-        gru::plain(&mut sequenced, checkpoint.meta.length, w.gru());
+        plain::sequence(checkpoint, i, &mut sequenced);
         let mut processed = sequenced.clone();
         swiglu::plain(&mut processed, w.feed_forward());
-        consensus::plain(&processed, records.node, &mut states.nodes, w.consensus("node"));
-        consensus::plain(&processed, records.ty, &mut states.types, w.consensus("type"));
+        plain::pool(checkpoint, i, &processed, records, &mut states);
         updates.push(UpdateCache { states: before, embedded, sequenced, processed });
     }
     Cache { updates, states }
@@ -151,15 +151,16 @@ fn update_backward(
     gradients: &mut Gradients,
 ) {
     let w = UpdateWeights { checkpoint, i };
+    let plain_backward = match checkpoint.meta.consensus {
+        Averaging::Softmax => consensus::plain_backward,
+        Averaging::Mean => consensus::plain_mean_backward,
+    };
     let mut d_x = vec![0.0; cache.processed.len()]; // (W, L, D)
-    for (side, ids, d_states) in [("node", records.node, &d_states.nodes), ("type", records.ty, &d_states.types)] {
-        let (to, logit) = (format!("to_{side}.{i}"), format!("{side}_logit.{i}"));
-        let names = [&to, &logit].map(|layer| ["weight", "bias"].map(|part| format!("{layer}.{part}"))).concat();
-        lend(gradients, [0, 1, 2, 3].map(|n| &names[n][..]), |[d_value, d_value_bias, d_logit, d_logit_bias]| {
-            let mut d_w = consensus::Gradients { d_value, d_value_bias, d_logit, d_logit_bias };
-            consensus::plain_backward(&cache.processed, ids, w.consensus(side), d_states, &mut d_x, &mut d_w);
-        });
-    }
+    UpdateGradients { gradients, i }.consensus(|[d_node, d_type]| {
+        let x = &cache.processed;
+        plain_backward(x, records.node, w.consensus("node"), &d_states.nodes, &mut d_x, d_node);
+        plain_backward(x, records.ty, w.consensus("type"), &d_states.types, &mut d_x, d_type);
+    });
     process_backward(checkpoint, i, cache, &mut d_x, gradients);
     embed_backward(checkpoint, i, records, &cache.states, &d_x, d_states, gradients);
 }
@@ -172,25 +173,16 @@ fn process_backward(
     d_x: &mut [f32],
     gradients: &mut Gradients,
 ) {
-    let w = UpdateWeights { checkpoint, i };
-    let net = |part: &str| format!("net.{i}.{part}");
-    let names = ["ffn_norm", "feed_forward.w1", "feed_forward.w3", "feed_forward.w2"].map(|n| net(n) + ".weight");
-    lend(gradients, names.each_ref().map(|n| &n[..]), |[d_norm, d_w1, d_w3, d_w2]| {
-        let mut d_w = swiglu::Gradients { d_norm, d_w1, d_w3, d_w2 };
-        swiglu::plain_backward(&cache.sequenced, w.feed_forward(), d_x, &mut d_w);
-    });
-    let parts = ["weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"];
-    let [a, b, c, d] = parts.map(|n| net(&format!("gru.{n}")));
-    let [e, f, g, h] = parts.map(|n| net(&format!("gru.{n}_reverse")));
-    let names = [net("gru_norm.weight"), a, b, c, d, e, f, g, h, net("gru_out.weight")];
-    lend(gradients, names.each_ref().map(|n| &n[..]), |[d_norm, a, b, c, d, e, f, g, h, d_out]| {
-        let d_directions = [
-            gru::DirectionGradients { d_w_ih: a, d_w_hh: b, d_b_ih: c, d_b_hh: d },
-            gru::DirectionGradients { d_w_ih: e, d_w_hh: f, d_b_ih: g, d_b_hh: h },
-        ];
-        let mut d_w = gru::Gradients { d_norm, d_directions, d_out };
-        gru::plain_backward(&cache.embedded, checkpoint.meta.length, w.gru(), d_x, &mut d_w);
-    });
+    let (w, length) = (UpdateWeights { checkpoint, i }, checkpoint.meta.length);
+    let mut gradients = UpdateGradients { gradients, i };
+    gradients.feed_forward(|d_w| swiglu::plain_backward(&cache.sequenced, w.feed_forward(), d_x, d_w));
+    let x = &cache.embedded;
+    match checkpoint.meta.processor {
+        Processor::Gru => gradients.gru(|d_w| gru::plain_backward(x, length, w.gru(), d_x, d_w)),
+        Processor::Transformer => {
+            gradients.attention(|d_w| attention::plain_backward(x, length, w.attention(), d_x, d_w));
+        }
+    }
 }
 
 /// Backward of [`plain::embed`]: into the tables, and through `from_node` and `from_type` into the states.
@@ -212,40 +204,15 @@ fn embed_backward(
     };
     let mut d_mark = vec![0.0; 16 * D];
     let (mut d_nodes, mut d_types) = (vec![0.0; states.nodes.len()], vec![0.0; states.types.len()]); // projected
-    let tables = ["emb_anon_node", "emb_anon_type"].map(|n| format!("{n}.{i}.weight"));
-    lend(gradients, tables.each_ref().map(|n| &n[..]), |[d_node_name, d_type_name]| {
+    let mut update = UpdateGradients { gradients, i };
+    update.names(|d_node_name, d_type_name| {
         let (d_mark, d_nodes, d_types) = (&mut d_mark[..], &mut d_nodes[..], &mut d_types[..]);
         let mut d = embed::Gradients { d_node_name, d_type_name, d_mark, d_nodes, d_types };
         embed::plain_backward(positions, records.node.len(), d_x, &mut d); // rows in the order of positions
     });
-    marks_backward(checkpoint, i, &d_mark, gradients);
+    update.add_marks(&checkpoint.meta, &d_mark);
     linear_backward(checkpoint, &format!("from_node.{i}"), &states.nodes, &d_nodes, &mut d_states.nodes, gradients);
     linear_backward(checkpoint, &format!("from_type.{i}"), &states.types, &d_types, &mut d_states.types, gradients);
-}
-
-/// A mark is a direction, two flags, and the rows 0 of the two tables that published weights carry along.
-pub(crate) fn marks_backward(
-    checkpoint: &Checkpoint,
-    i: usize,
-    d_mark: &[f32], // (16, D)
-    gradients: &mut Gradients,
-) {
-    let flags = match checkpoint.meta.task {
-        Task::Entity => ["emb_node_is_query", "emb_type_is_query"],
-        Task::Relation => ["emb_head_is_query", "emb_tail_is_query"],
-    };
-    for (mark, d_mark) in d_mark.chunks_exact(D).enumerate() {
-        let rows = [
-            ("emb_direction", mark & 3),
-            (flags[0], mark >> 2 & 1),
-            (flags[1], mark >> 3),
-            ("emb_restart", 0),
-            ("emb_neighbor", 0),
-        ];
-        for (table, row) in rows {
-            lend(gradients, [&format!("{table}.{i}.weight")], |[d_table]| add(&mut d_table[row * D..][..D], d_mark));
-        }
-    }
 }
 
 /// Backward of the named linear layer, `D` wide on both sides.

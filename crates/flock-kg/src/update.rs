@@ -4,21 +4,23 @@
 //! Shapes: `W` walks, `L` positions, `D` width; `N` nodes and `T` types met so far by this query in this pass. Nothing
 //! here is as large as the graph.
 
+pub(crate) mod gradients;
 pub(crate) mod train;
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
+use flock_kernels::attention::{self, Attention};
 use flock_kernels::consensus::{self, Consensus, Groups, LOGITS, Side};
 use flock_kernels::embed::{Embed, Positions};
 use flock_kernels::gru::{self, Gru};
 use flock_kernels::linear::{Activation, Linear};
 use flock_kernels::swiglu::{self, SwiGlu};
-use flock_kernels::{Aligned, BLOCK, D, Engine, F};
+use flock_kernels::{Aligned, BLOCK, D, Engine, F, H};
 use flock_walk::Records;
 use rayon::prelude::*;
 
-use crate::checkpoint::{Checkpoint, Task};
+use crate::checkpoint::{Averaging, Checkpoint, Processor};
 
 /// The states of what a query has met: rows by local id. A node or type not met yet has the initial state.
 #[derive(Default)]
@@ -68,7 +70,7 @@ pub struct Stages {
     pub project: Duration,
     /// Summing embedding rows.
     pub embed: Duration,
-    /// The bidirectional GRU and its output layer.
+    /// The bidirectional GRU and its output layer, or the attention in its place.
     pub gru: Duration,
     /// The feed-forward.
     pub feed_forward: Duration,
@@ -128,8 +130,15 @@ pub struct Workspace {
 #[derive(Default)]
 struct Scratch {
     gru: gru::Scratch,
+    attention: attention::Scratch,
     feed_forward: swiglu::Scratch,
     consensus: consensus::Scratch,
+}
+
+/// The first half of the sequence processor.
+enum Sequence {
+    Gru(Gru),
+    Attention(Attention),
 }
 
 thread_local! {
@@ -150,7 +159,7 @@ pub struct Update {
     length: usize,
     sides: [SideLayers; 2],
     embed: Embed,
-    gru: Gru,
+    sequence: Sequence,
     feed_forward: SwiGlu,
     consensus: Consensus,
 }
@@ -180,7 +189,10 @@ impl Update {
                 weights.at("emb_anon_type", "weight"),
                 &weights.marks(),
             ),
-            gru: Gru::new(engine, weights.gru()),
+            sequence: match checkpoint.meta.processor {
+                Processor::Gru => Sequence::Gru(Gru::new(engine, weights.gru())),
+                Processor::Transformer => Sequence::Attention(Attention::new(engine, weights.attention())),
+            },
             feed_forward: SwiGlu::new(engine, weights.feed_forward()),
             consensus: Consensus::new(engine, weights.consensus("node"), weights.consensus("type")),
         }
@@ -256,7 +268,10 @@ impl Update {
             self.embed.forward(here, &projected[0], &projected[1], walks, x);
             lap(&mut clock, &mut stages.embed);
             SCRATCH.with_borrow_mut(|scratch| {
-                self.gru.forward(x, walks, &mut scratch.gru);
+                match &self.sequence {
+                    Sequence::Gru(gru) => gru.forward(x, walks, &mut scratch.gru),
+                    Sequence::Attention(attention) => attention.forward(x, walks, &mut scratch.attention),
+                }
                 lap(&mut clock, &mut stages.gru);
                 self.feed_forward.forward(x, &mut scratch.feed_forward);
                 lap(&mut clock, &mut stages.feed_forward);
@@ -388,10 +403,7 @@ impl<'a> UpdateWeights<'a> {
     /// The rows that depend on a position's mark alone, added up: direction, both query flags, and the rows 0 of the
     /// two tables that published weights carry along.
     pub fn marks(&self) -> Vec<f32> {
-        let flags = match self.checkpoint.meta.task {
-            Task::Entity => ["emb_node_is_query", "emb_type_is_query"],
-            Task::Relation => ["emb_head_is_query", "emb_tail_is_query"],
-        };
+        let flags = self.checkpoint.meta.flag_tables();
         let table = |name: &str| self.at(name, "weight");
         let mut marks = Vec::with_capacity(16 * D);
         for mark in 0..16 {
@@ -420,6 +432,18 @@ impl<'a> UpdateWeights<'a> {
         }
     }
 
+    pub fn attention(&self) -> attention::Weights<'a> {
+        let net = |part: &str| self.tensor(&format!("net.{}.{part}.weight", self.i));
+        attention::Weights {
+            position: self.at("emb_position", "weight"),
+            norm: net("attention_norm"),
+            q: net("attention.q"),
+            k: net("attention.k"),
+            v: net("attention.v"),
+            out: net("attention.out"),
+        }
+    }
+
     pub fn feed_forward(&self) -> swiglu::Weights<'a> {
         let net = |part: &str| self.tensor(&format!("net.{}.{part}", self.i));
         swiglu::Weights {
@@ -430,13 +454,14 @@ impl<'a> UpdateWeights<'a> {
         }
     }
 
+    /// Equal weights are the softmax of equal logits: a mean has zeros for their parameters.
     pub fn consensus(&self, side: &str) -> consensus::Weights<'a> {
+        static EQUAL: [f32; H * D] = [0.0; H * D];
         let (to, logit) = (format!("to_{side}"), format!("{side}_logit"));
-        consensus::Weights {
-            value: self.at(&to, "weight"),
-            value_bias: self.at(&to, "bias"),
-            logit: self.at(&logit, "weight"),
-            logit_bias: self.at(&logit, "bias"),
-        }
+        let (logit, logit_bias) = match self.checkpoint.meta.consensus {
+            Averaging::Softmax => (self.at(&logit, "weight"), self.at(&logit, "bias")),
+            Averaging::Mean => (&EQUAL[..], &EQUAL[..H]),
+        };
+        consensus::Weights { value: self.at(&to, "weight"), value_bias: self.at(&to, "bias"), logit, logit_bias }
     }
 }

@@ -1,8 +1,8 @@
-//! The fast gradient against the plain one, which the fixtures hold: every tensor, both tasks, every engine; and the same
-//! bits on any number of threads.
+//! The fast gradient against the plain one, which the fixtures hold: every tensor, both tasks, every processor and consensus,
+//! every engine; and the same bits on any number of threads.
 
 use flock_kg::bench::synthetic_graph;
-use flock_kg::checkpoint::{Metadata, Task};
+use flock_kg::checkpoint::{Averaging, Metadata, Processor, Task};
 use flock_kg::gradient::FastGradient;
 use flock_kg::graph::{Mask, Topology, Triple};
 use flock_kg::init::initial_weights;
@@ -12,10 +12,9 @@ use flock_kg::parameters::Parameters;
 use flock_kg::train::{Example, Gradient, Loss, PlainGradient, StepInput};
 use flock_kg::walk::{WalkOptions, WalkQuery};
 
-fn setting(task: Task) -> (Topology, Parameters, Vec<Example>, Loss) {
+fn setting(task: Task, processor: Processor, consensus: Averaging) -> (Topology, Parameters, Vec<Example>, Loss) {
     let graph = synthetic_graph(60, 5, 240, 4);
-    let mut meta = Metadata::published(task);
-    (meta.length, meta.updates) = (10, 3);
+    let meta = Metadata { length: 10, updates: 3, processor, consensus, ..Metadata::published(task) };
     let parameters = Parameters::from_checkpoint(&initial_weights(meta, 8).unwrap());
     let examples = (0..5u32)
         .map(|i| match task {
@@ -36,8 +35,15 @@ fn setting(task: Task) -> (Topology, Parameters, Vec<Example>, Loss) {
 
 #[test]
 fn fast_gradient_equals_the_plain_one() {
-    for task in [Task::Entity, Task::Relation] {
-        let (graph, parameters, examples, loss) = setting(task);
+    for (task, processor, averaging) in [
+        (Task::Entity, Processor::Gru, Averaging::Softmax),
+        (Task::Relation, Processor::Gru, Averaging::Softmax),
+        (Task::Entity, Processor::Gru, Averaging::Mean),
+        (Task::Entity, Processor::Transformer, Averaging::Softmax),
+        (Task::Relation, Processor::Transformer, Averaging::Mean),
+    ] {
+        let (graph, parameters, examples, loss) = setting(task, processor, averaging);
+        let task = format!("{task} {processor:?} {averaging:?}");
         let hidden: Vec<Triple> = graph.triples().step_by(17).collect();
         let mask = Mask::new(&graph, &hidden);
         let view = View { topology: &graph, mask: Some(&mask) };
@@ -91,7 +97,7 @@ fn fast_gradient_equals_the_plain_one() {
 
 #[test]
 fn threads_do_not_change_a_bit() {
-    let (graph, parameters, examples, loss) = setting(Task::Entity);
+    let (graph, parameters, examples, loss) = setting(Task::Entity, Processor::Gru, Averaging::Softmax);
     let options = WalkOptions { length: 10, ..WalkOptions::default() };
     let view = View { topology: &graph, mask: None };
     let input = StepInput { view, examples: &examples, walks: 2, seed: 3, step: 0, options, loss };

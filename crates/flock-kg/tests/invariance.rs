@@ -84,7 +84,8 @@ fn step_by_step(model: &Model, s: &Setting, seed: u64, sees_ids: bool) -> Vec<f3
             records.type_name = walks.types.iter().map(|t| *t as u16).collect();
         }
         let met = [recorder.nodes().len(), recorder.types().len()];
-        update.run(&records, met, &mut states, &mut work, Team::Solo, &mut Stages::default());
+        let wanted = model.wanted(i, &s.query, &recorder);
+        update.run(&records, met, &wanted, &mut states, &mut work, Team::Solo, &mut Stages::default());
     }
     let mut buffers = PassBuffers::with_states(recorder, states);
     of(&model.score(RELATIONS, &s.query, &mut buffers, Team::Solo), &s.candidates)

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use flock_kg::checkpoint::{Checkpoint, Metadata, Task};
+use flock_kg::checkpoint::{Averaging, Checkpoint, Metadata, Processor, Task};
 use flock_kg::data::Negatives;
 use flock_kg::init::initial_weights;
 use flock_kg::kernels::{Engine, Level, Precision};
@@ -357,6 +357,25 @@ fn further_training_starts_from_the_model_and_keeps_its_rule() {
     let config = TrainConfig::resolve(&settings, TrainConfig::finetuning).unwrap();
     let error = Sitting::default().train(&config, &dir.path().join("other")).unwrap_err();
     assert!(matches!(error, TrainError::Start { .. }), "{error}");
+}
+
+#[test]
+fn a_model_with_other_switches_is_trained_and_keeps_them() {
+    let dir = tempfile::tempdir().unwrap();
+    write_rings(dir.path());
+    let set = ["model.processor=transformer", "model.consensus=mean", "steps=2"];
+    let summary = Sitting::default().train(&tiny(dir.path(), &set), &dir.path().join("out")).unwrap();
+    let meta = Checkpoint::read(&summary.model).unwrap().meta;
+    assert_eq!((meta.processor, meta.consensus), (Processor::Transformer, Averaging::Mean));
+
+    // Further training takes the model as it is, and refuses to call it something else.
+    let from = format!("model.from={}", summary.model);
+    let out = dir.path().join("further");
+    let error = Sitting::default().train(&tiny(dir.path(), &[&from, "model.processor=gru"]), &out).unwrap_err();
+    let text = "has processor \"transformer\", but the config has model.processor = \"gru\"";
+    assert!(error.to_string().contains(text), "{error}");
+    let summary = Sitting::default().train(&tiny(dir.path(), &[&from, "steps=1"]), &out).unwrap();
+    assert_eq!(Checkpoint::read(&summary.model).unwrap().meta.processor, Processor::Transformer);
 }
 
 #[test]

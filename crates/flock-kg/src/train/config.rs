@@ -5,12 +5,13 @@
 
 use std::path::PathBuf;
 
+use flock_kernels::Precision;
 use flock_walk::WalkOptions;
 use serde::{Deserialize, Serialize};
 
 use super::Loss;
 use super::settings::{ConfigError, Settings};
-use crate::checkpoint::{Metadata, Task};
+use crate::checkpoint::{Averaging, Metadata, Processor, Task};
 use crate::data::{DataConfig, Hide, Negatives, Sizes};
 use crate::optimise::Schedule;
 
@@ -52,6 +53,10 @@ pub struct ModelSection {
     pub updates: Option<usize>,
     /// Walk length of a new model; 128 if not given.
     pub length: Option<usize>,
+    /// The sequence processor of a new model; `gru` if not given.
+    pub processor: Option<Processor>,
+    /// The consensus of a new model; `softmax` if not given.
+    pub consensus: Option<Averaging>,
     /// A note for the checkpoint's metadata.
     pub note: Option<String>,
 }
@@ -141,6 +146,26 @@ pub enum ScheduleName {
     Cosine,
 }
 
+/// The precision of a step's multiplications. Sums, weights and their moments are `f32` in both.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PrecisionName {
+    /// 32-bit operands.
+    #[default]
+    F32,
+    /// Operands rounded to bf16: faster where the processor has it.
+    Bf16,
+}
+
+impl From<PrecisionName> for Precision {
+    fn from(name: PrecisionName) -> Precision {
+        match name {
+            PrecisionName::F32 => Precision::F32,
+            PrecisionName::Bf16 => Precision::Bf16,
+        }
+    }
+}
+
 /// AdamW, its schedule, and the average of weights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -165,6 +190,8 @@ pub struct OptimiserSection {
     pub clip: Option<f64>,
     /// Decay of the moving average of weights, if one is kept. It is then what is validated and shipped.
     pub ema: Option<f64>,
+    /// Of the gradient's multiplications, for whoever makes the [`Gradient`](super::Gradient). Validation and tests run in `f32`.
+    pub precision: PrecisionName,
 }
 
 /// How progress is judged: filtered, pessimistic MRR of a sample of validation triples.
@@ -353,6 +380,7 @@ impl OptimiserSection {
             floor: 0.0,
             clip: None,
             ema: None,
+            precision: PrecisionName::F32,
         }
     }
 
@@ -419,6 +447,9 @@ pub struct PetalsConfig {
     pub updates: usize,
     /// Ensemble passes of the test.
     pub passes: u32,
+    /// Whether the graphs have their inverses, as in the run whose losses the specification quotes; the published protocol
+    /// has none.
+    pub inverses: bool,
     /// How the loss is minimised.
     pub optimiser: OptimiserSection,
     /// What is written, and how often.
@@ -436,6 +467,7 @@ impl Default for PetalsConfig {
             length: 128,
             updates: 6,
             passes: 16,
+            inverses: true,
             optimiser: OptimiserSection::default(),
             output: OutputSection::default(),
         }

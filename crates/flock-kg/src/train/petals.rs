@@ -2,7 +2,7 @@
 //!
 //! One instance a step, in an order of its own each epoch; binary cross-entropy on its two targets; nothing hidden. The test asks
 //! every instance again with `P` passes: it is solved if the true target's logit is above the false one's by more than
-//! [`MARGIN`]. Graphs have their inverses, as in the run whose losses the specification quotes.
+//! [`MARGIN`]. Graphs have their inverses, as in the run whose losses the specification quotes, unless the config says otherwise.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -145,7 +145,7 @@ impl<'a, 's> Run<'a, 's> {
             if config.optimiser.schedule == ScheduleName::Constant && steps >= header.step {
                 free.push("epochs");
             }
-            dir.check_config(&header.config, &to_json(config), &free)?;
+            dir.check_config(&header.config, config, &free)?;
         }
         let count = instances.len().max(1) as f64;
         let published = Metadata::published(Task::Entity);
@@ -256,7 +256,7 @@ impl<'a, 's> Run<'a, 's> {
             walks: config.walks,
             seed: config.seed,
             step: step as u32,
-            options: WalkOptions::default(),
+            options: WalkOptions { inverses: config.inverses, ..WalkOptions::default() },
             loss: Loss::MeanBce,
         };
         let learnt = self.learner.learn(&mut *self.session.gradient, &input).map_err(|failure| match failure {
@@ -293,7 +293,8 @@ impl<'a, 's> Run<'a, 's> {
     fn test(&mut self, all_or_nothing: bool) -> Result<Outcome, TrainError> {
         let model = Model::new(&self.learner.shipped().to_checkpoint()?, self.session.engine)?;
         let c = self.config;
-        let ask = Ask { walks: c.walks, passes: c.passes, seed: c.seed ^ TEST, options: model.walk_options() };
+        let options = WalkOptions { inverses: c.inverses, ..model.walk_options() };
+        let ask = Ask { walks: c.walks, passes: c.passes, seed: c.seed ^ TEST, options };
         let mut verdict = Verdict { solved: 0, positive: 0, negative: 0 };
         for (i, (instance, topology)) in self.instances.iter().zip(self.topologies).enumerate() {
             let asker = Asker::new(&model, View { topology, mask: None }, self.session.pool);

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::Gradient;
 use super::dataset::DatasetError;
 use super::metrics::Record;
-use super::settings::difference;
+use super::settings::{difference, lay_over, to_json};
 use super::state::StateError;
 use crate::bench::MACS_PER_POSITION;
 use crate::checkpoint::{CheckpointError, TensorError};
@@ -245,9 +245,12 @@ impl RunDir {
         self.path.display().to_string()
     }
 
-    /// Refuses a config that differs from the state's in a key that is not `free`.
-    pub fn check_config(&self, old: &Value, new: &Value, free: &[&str]) -> Result<(), TrainError> {
-        match difference(old, new, free) {
+    /// Refuses a config that differs from the state's in a key that is not `free`. A state from before a key existed was made
+    /// with that key's default.
+    pub fn check_config<C: Serialize + Default>(&self, old: &Value, new: &C, free: &[&str]) -> Result<(), TrainError> {
+        let mut filled = to_json(&C::default());
+        lay_over(&mut filled, old);
+        match difference(&filled, &to_json(new), free) {
             None => Ok(()),
             Some((key, old, new)) => Err(TrainError::Changed { dir: self.name(), key, old, new }),
         }
@@ -331,5 +334,25 @@ impl Meter {
     pub fn speed(&mut self) -> (Option<f64>, Option<f64>) {
         let work = std::mem::take(&mut self.since_log);
         ((work.seconds > 0.0).then(|| work.steps / work.seconds), self.ratio(&work))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::train::PetalsConfig;
+
+    #[test]
+    fn a_key_that_came_later_had_its_default() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = RunDir::open(place.path(), false).unwrap();
+        let mut old = to_json(&PetalsConfig::default());
+        old.as_object_mut().unwrap().remove("inverses");
+        old["optimiser"].as_object_mut().unwrap().remove("precision");
+        dir.check_config(&old, &PetalsConfig::default(), &[]).unwrap();
+        let new = PetalsConfig { inverses: false, ..PetalsConfig::default() };
+        let error = dir.check_config(&old, &new, &[]).unwrap_err().to_string();
+        assert!(error.contains("the run there has inverses = true, this one inverses = false"), "{error}");
+        dir.check_config(&old, &new, &["inverses"]).unwrap();
     }
 }

@@ -207,6 +207,18 @@ pub(crate) fn difference(old: &Value, new: &Value, free: &[&str]) -> Option<(Str
     })
 }
 
+/// Replaces the values of `base` by those of `top`, key by key.
+pub(crate) fn lay_over(base: &mut Value, top: &Value) {
+    match (base, top) {
+        (Value::Object(base), Value::Object(top)) => {
+            for (key, value) in top {
+                lay_over(base.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (base, top) => *base = top.clone(),
+    }
+}
+
 /// Every dotted key with its value.
 fn leaves(value: &Value) -> Vec<(String, Value)> {
     fn visit(prefix: &str, map: &Map<String, Value>, out: &mut Vec<(String, Value)>) {

@@ -416,7 +416,7 @@ fn check_state(config: &TrainConfig, dir: &RunDir, header: &Header, graphs: &[Fi
     if config.optimiser.schedule == ScheduleName::Constant && config.steps >= header.step {
         free.push("steps");
     }
-    dir.check_config(&header.config, &to_json(config), &free)?;
+    dir.check_config(&header.config, config, &free)?;
     if header.graphs != graphs {
         let list = |graphs: &[Fingerprint]| {
             let one =
@@ -453,6 +453,8 @@ fn first_weights(config: &TrainConfig, graphs: &[Fingerprint]) -> Result<Checkpo
         let meta = Metadata {
             updates: config.model.updates.unwrap_or(published.updates),
             length: config.model.length.unwrap_or(published.length),
+            processor: config.model.processor.unwrap_or(published.processor),
+            consensus: config.model.consensus.unwrap_or(published.consensus),
             n_train: config.walks.n_train,
             mean_nodes,
             mean_triples,
@@ -469,10 +471,16 @@ fn first_weights(config: &TrainConfig, graphs: &[Fingerprint]) -> Result<Checkpo
     if meta.task != config.task {
         return start(format!("predicts {}, but the config has task = \"{}\"", plural(meta.task), config.task));
     }
-    let sizes = [("updates", config.model.updates, meta.updates), ("length", config.model.length, meta.length)];
+    let asked = &config.model;
+    let sizes = [
+        ("updates", asked.updates.map(Value::from), Value::from(meta.updates)),
+        ("length", asked.length.map(Value::from), Value::from(meta.length)),
+        ("processor", asked.processor.as_ref().map(to_json), to_json(&meta.processor)),
+        ("consensus", asked.consensus.as_ref().map(to_json), to_json(&meta.consensus)),
+    ];
     for (key, asked, has) in sizes {
-        if asked.is_some_and(|asked| asked != has) {
-            return start(format!("has {key} {has}, but the config has model.{key} = {}", asked.unwrap_or(has)));
+        if let Some(asked) = asked.filter(|asked| *asked != has) {
+            return start(format!("has {key} {has}, but the config has model.{key} = {asked}"));
         }
     }
     // With its own rule the model gets on a graph at test time as many walks as in training. Another count is kept as a rule

@@ -1,10 +1,11 @@
 //! One update with what its way back needs kept, and the way back. One thread: a step has as many queries as threads.
 
 use flock_kernels::embed::{self, Positions};
-use flock_kernels::{gru, linear, swiglu};
+use flock_kernels::{attention, gru, linear, swiglu};
 
+use super::gradients::UpdateGradients;
 use super::*;
-use crate::plain_gradient::{Gradients, add, lend, linear_backward, marks_backward};
+use crate::plain_gradient::{Gradients, add, lend, linear_backward};
 
 /// What an update keeps for the way back, `P` rows time-major in blocks.
 #[derive(Default)]
@@ -13,8 +14,8 @@ pub struct Kept {
     known: [usize; 2],     // nodes and types met before these walks
     states: [Vec<f32>; 2], // their states before the update, (known, D)
     groups: [Groups; 2],
-    embedded: Aligned<f32>,   // (P, D), the GRU's input
-    gates: [Aligned<f32>; 2], // (P, gru::CACHED)
+    embedded: Aligned<f32>,   // (P, D), the input of the GRU or the attention
+    gates: [Aligned<f32>; 2], // (P, gru::CACHED), of a GRU
     sequenced: Aligned<f32>,  // (P, D), the feed-forward's input
     factors: Aligned<f32>,    // (P, 2F), the feed-forward's factors
     processed: Aligned<f32>,  // (P, D), the consensus' input
@@ -61,8 +62,8 @@ impl Update {
         kept.embedded.resize(rows * D);
         kept.sequenced.resize(rows * D);
         kept.factors.resize(rows * 2 * F);
-        for gates in &mut kept.gates {
-            gates.resize(rows * gru::CACHED);
+        if let Sequence::Gru(_) = self.sequence {
+            kept.gates.iter_mut().for_each(|gates| gates.resize(rows * gru::CACHED));
         }
         let step = BLOCK * self.length;
         SCRATCH.with_borrow_mut(|scratch| {
@@ -73,9 +74,14 @@ impl Update {
                 let (nodes, types) = (&work.projected[0], &work.projected[1]);
                 self.embed.forward(positions.slice(here.start, here.end), nodes, types, walks, x);
                 kept.embedded[here.start * D..here.end * D].copy_from_slice(x);
-                let [a, b] = &mut kept.gates;
-                let of = here.start * gru::CACHED..here.end * gru::CACHED;
-                self.gru.forward_cached(x, walks, [&mut a[of.clone()], &mut b[of]], &mut scratch.gru);
+                match &self.sequence {
+                    Sequence::Gru(gru) => {
+                        let [a, b] = &mut kept.gates;
+                        let of = here.start * gru::CACHED..here.end * gru::CACHED;
+                        gru.forward_cached(x, walks, [&mut a[of.clone()], &mut b[of]], &mut scratch.gru);
+                    }
+                    Sequence::Attention(attention) => attention.forward(x, walks, &mut scratch.attention),
+                }
                 kept.sequenced[here.start * D..here.end * D].copy_from_slice(x);
                 let factors = &mut kept.factors[here.start * 2 * F..here.end * 2 * F];
                 self.feed_forward.forward_cached(x, factors, &mut scratch.feed_forward);
@@ -100,9 +106,15 @@ pub(crate) struct UpdateBackward {
     i: usize,
     length: usize,
     from: [linear::Backward; 2],
-    gru: gru::Backward,
+    sequence: SequenceBackward,
     feed_forward: swiglu::Backward,
     consensus: consensus::Backward,
+}
+
+/// The transposed first half of the sequence processor.
+enum SequenceBackward {
+    Gru(gru::Backward),
+    Attention(attention::Backward),
 }
 
 /// Buffers of the way back, kept from query to query.
@@ -111,6 +123,7 @@ pub(crate) struct BackwardBuffers {
     d_x: Aligned<f32>,          // (P, D)
     d_projected: [Vec<f32>; 2], // (met, D)
     gru: gru::BackwardScratch,
+    attention: attention::BackwardScratch,
     feed_forward: swiglu::BackwardScratch,
     consensus: consensus::BackwardScratch,
 }
@@ -123,7 +136,10 @@ impl UpdateBackward {
             i,
             length: checkpoint.meta.length,
             from: ["from_node", "from_type"].map(|layer| linear::Backward::new(engine, w.at(layer, "weight"), D)),
-            gru: gru::Backward::new(engine, w.gru()),
+            sequence: match checkpoint.meta.processor {
+                Processor::Gru => SequenceBackward::Gru(gru::Backward::new(engine, w.gru())),
+                Processor::Transformer => SequenceBackward::Attention(attention::Backward::new(engine, w.attention())),
+            },
             feed_forward: swiglu::Backward::new(engine, w.feed_forward()),
             consensus: consensus::Backward::new(engine, w.consensus("node"), w.consensus("type")),
         }
@@ -139,28 +155,29 @@ impl UpdateBackward {
         gradients: &mut Gradients,
         buffers: &mut BackwardBuffers,
     ) {
-        let i = self.i;
-        let BackwardBuffers { d_x, d_projected, gru, feed_forward, consensus } = buffers;
+        let d_x = &mut buffers.d_x;
         d_x.resize(kept.processed.len());
         d_x.fill(0.0);
-
-        let names = ["to_node", "node_logit", "to_type", "type_logit"]
-            .map(|layer| ["weight", "bias"].map(|part| format!("{layer}.{i}.{part}")))
-            .concat();
-        lend(gradients, std::array::from_fn::<_, 8, _>(|n| &names[n][..]), |[a, b, c, d, e, f, g, h]| {
-            let mut node = consensus::Gradients { d_value: a, d_value_bias: b, d_logit: c, d_logit_bias: d };
-            let mut ty = consensus::Gradients { d_value: e, d_value_bias: f, d_logit: g, d_logit_bias: h };
+        UpdateGradients { gradients, i: self.i }.consensus(|[node, ty]| {
             self.consensus.run(
                 &kept.processed,
                 &kept.logits,
                 [&kept.groups[0], &kept.groups[1]],
                 [&d_states[0], &d_states[1]],
                 d_x,
-                [&mut node, &mut ty],
-                consensus,
+                [node, ty],
+                &mut buffers.consensus,
             );
+            if checkpoint.meta.consensus == Averaging::Mean {
+                // The logits that stood in for equal weights are nobody's.
+                for d in [node, ty] {
+                    d.d_logit.fill(0.0);
+                    d.d_logit_bias.fill(0.0);
+                }
+            }
         });
-        self.process_back(kept, d_x, gradients, gru, feed_forward);
+        self.process_back(kept, gradients, buffers);
+        let BackwardBuffers { d_x, d_projected, .. } = buffers;
         self.embed_back(checkpoint, kept, d_x, d_projected, [d_states[0].len(), d_states[1].len()], gradients);
 
         for (s, name) in ["node", "type"].into_iter().enumerate() {
@@ -168,40 +185,31 @@ impl UpdateBackward {
         }
     }
 
-    /// Through the feed-forward and the GRU.
-    fn process_back(
-        &self,
-        kept: &Kept,
-        d_x: &mut [f32],
-        gradients: &mut Gradients,
-        gru_scratch: &mut gru::BackwardScratch,
-        feed_forward_scratch: &mut swiglu::BackwardScratch,
-    ) {
-        let net = |part: &str| format!("net.{}.{part}", self.i);
-        let names = ["ffn_norm", "feed_forward.w1", "feed_forward.w3", "feed_forward.w2"].map(|n| net(n) + ".weight");
-        lend(gradients, names.each_ref().map(|n| &n[..]), |[d_norm, d_w1, d_w3, d_w2]| {
-            let mut d_w = swiglu::Gradients { d_norm, d_w1, d_w3, d_w2 };
-            self.feed_forward.run(&kept.sequenced, &kept.factors, d_x, &mut d_w, feed_forward_scratch);
+    /// Through the feed-forward and what comes before it.
+    fn process_back(&self, kept: &Kept, gradients: &mut Gradients, buffers: &mut BackwardBuffers) {
+        let BackwardBuffers { d_x, gru: gru_scratch, attention: attention_scratch, feed_forward, .. } = buffers;
+        let mut gradients = UpdateGradients { gradients, i: self.i };
+        gradients.feed_forward(|d_w| self.feed_forward.run(&kept.sequenced, &kept.factors, d_x, d_w, feed_forward));
+        let step = BLOCK * self.length;
+        let blocks = d_x.chunks_mut(step * D).enumerate().map(|(b, d_x)| {
+            let (from, to) = (b * step, b * step + d_x.len() / D);
+            (from..to, (to - from) / self.length, d_x)
         });
-        let parts = ["weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"];
-        let [a, b, c, d] = parts.map(|n| net(&format!("gru.{n}")));
-        let [e, f, g, h] = parts.map(|n| net(&format!("gru.{n}_reverse")));
-        let names = [net("gru_norm.weight"), a, b, c, d, e, f, g, h, net("gru_out.weight")];
-        lend(gradients, names.each_ref().map(|n| &n[..]), |[d_norm, a, b, c, d, e, f, g, h, d_out]| {
-            let d_directions = [
-                gru::DirectionGradients { d_w_ih: a, d_w_hh: b, d_b_ih: c, d_b_hh: d },
-                gru::DirectionGradients { d_w_ih: e, d_w_hh: f, d_b_ih: g, d_b_hh: h },
-            ];
-            let mut d_w = gru::Gradients { d_norm, d_directions, d_out };
-            let step = BLOCK * self.length;
-            for (b, d_x) in d_x.chunks_mut(step * D).enumerate() {
-                let (from, to) = (b * step, b * step + d_x.len() / D);
-                let walks = (to - from) / self.length;
-                let x = &kept.embedded[from * D..to * D];
-                let gates = kept.gates.each_ref().map(|g| &g[from * gru::CACHED..to * gru::CACHED]);
-                self.gru.run(x, walks, gates, d_x, &mut d_w, gru_scratch);
-            }
-        });
+        match &self.sequence {
+            SequenceBackward::Gru(gru) => gradients.gru(|d_w| {
+                for (rows, walks, d_x) in blocks {
+                    let x = &kept.embedded[rows.start * D..rows.end * D];
+                    let gates = kept.gates.each_ref().map(|g| &g[rows.start * gru::CACHED..rows.end * gru::CACHED]);
+                    gru.run(x, walks, gates, d_x, d_w, gru_scratch);
+                }
+            }),
+            SequenceBackward::Attention(attention) => gradients.attention(|d_w| {
+                for (rows, walks, d_x) in blocks {
+                    let x = &kept.embedded[rows.start * D..rows.end * D];
+                    attention.run(x, walks, d_x, d_w, attention_scratch);
+                }
+            }),
+        }
     }
 
     /// Into the embedding tables and the projected states.
@@ -220,8 +228,8 @@ impl UpdateBackward {
             d.resize(len, 0.0);
         }
         let [d_nodes, d_types] = d_projected;
-        let tables = ["emb_anon_node", "emb_anon_type"].map(|n| format!("{n}.{}.weight", self.i));
-        lend(gradients, tables.each_ref().map(|n| &n[..]), |[d_node_name, d_type_name]| {
+        let mut update = UpdateGradients { gradients, i: self.i };
+        update.names(|d_node_name, d_type_name| {
             let mut d = embed::Gradients { d_node_name, d_type_name, d_mark: &mut d_mark, d_nodes, d_types };
             let step = BLOCK * self.length;
             for (b, d_x) in d_x.chunks(step * D).enumerate() {
@@ -230,7 +238,7 @@ impl UpdateBackward {
                 embed::plain_backward(here, count / self.length, d_x, &mut d);
             }
         });
-        marks_backward(checkpoint, self.i, &d_mark, gradients);
+        update.add_marks(&checkpoint.meta, &d_mark);
     }
 
     /// Through `from_node` or `from_type` into the states before the update.
@@ -252,9 +260,8 @@ impl UpdateBackward {
         };
         let (x, d_y) = (gather(&kept.states[s]), gather(d_projected));
         let mut d_x = vec![0.0; x.len()];
-        let layer = format!("from_{name}.{}", self.i);
-        let names = ["weight", "bias"].map(|part| format!("{layer}.{part}"));
-        lend(gradients, names.each_ref().map(|n| &n[..]), |[d_w, d_b]| self.from[s].run(&x, &d_y, &mut d_x, d_w, d_b));
+        UpdateGradients { gradients, i: self.i }
+            .linear(&format!("from_{name}"), |d_w, d_b| self.from[s].run(&x, &d_y, &mut d_x, d_w, d_b));
         for (g, d_x) in ids[..occurs].iter().zip(d_x.chunks_exact(D)) {
             add(&mut d_states[*g as usize * D..][..D], d_x);
         }
@@ -265,6 +272,7 @@ impl UpdateBackward {
         d_states.truncate(known * D);
         let init = format!("{name}_init");
         let initial = &checkpoint.tensors[&init].data;
+        let layer = format!("from_{name}.{}", self.i);
         linear_backward(checkpoint, &layer, initial, &d_first, &mut d_initial, gradients);
         lend(gradients, [&init], |[d]| add(d, &d_initial));
     }
