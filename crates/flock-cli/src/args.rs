@@ -48,6 +48,8 @@ pub enum Command {
     Finetune(Box<crate::finetune::Args>),
     /// Train on the Petals graphs, which test what a model can tell apart
     Petals(Box<crate::petals::Args>),
+    /// Rank held-out answers of benchmark datasets
+    Eval(Box<crate::eval::Args>),
     /// Measure speed against this machine's peak
     Bench(Bench),
     /// Print a completion script for a shell

@@ -5,6 +5,7 @@
 mod args;
 mod batch;
 mod doctor;
+mod eval;
 mod failure;
 mod finetune;
 mod import;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         Command::Pretrain(args) => pretrain::run(*args),
         Command::Finetune(args) => finetune::run(*args),
         Command::Petals(args) => petals::run(*args),
+        Command::Eval(args) => eval::run(*args),
         Command::Bench(args) => bench(args),
         Command::Completions { shell } => completions(shell),
     };

@@ -60,6 +60,12 @@ impl Models {
         Ok(models)
     }
 
+    /// The tasks of the given models; entities if none was given.
+    pub fn tasks(&self) -> Vec<Task> {
+        let given: Vec<Task> = self.slots.iter().filter_map(OnceCell::get).map(|m| m.name.task).collect();
+        if given.is_empty() { vec![Task::Entity] } else { given }
+    }
+
     /// The model of a task.
     pub fn get(&self, task: Task) -> Result<&Loaded, Failure> {
         let slot = &self.slots[task as usize];

@@ -166,7 +166,7 @@ pub fn with_session<T>(
     let pool = models::pool(threads)?;
     let threads = pool.current_num_threads();
     let mut gradient = FastGradient::new(models::engine(precision)?, threads).map_err(error)?;
-    let stop = on_interrupt()?;
+    let stop = on_interrupt("stopping after this step")?;
     let mut show = Show::new();
     let session = Session {
         gradient: &mut gradient,
@@ -183,14 +183,14 @@ pub fn with_session<T>(
 }
 
 /// Set by the first Ctrl-C, upon which the run saves its state and ends; the second ends it at once, which does no harm either.
-fn on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
+pub fn on_interrupt(what: &'static str) -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = stop.clone();
     let handler = move || {
         if flag.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
-        eprintln!("\nstopping after this step; once more to stop at once");
+        eprintln!("\n{what}; once more to stop at once");
     };
     ctrlc::set_handler(handler).map_err(|e| Failure::Error(format!("cannot watch for Ctrl-C: {e}")))?;
     Ok(stop)
@@ -268,7 +268,8 @@ fn status(p: &Progress) -> String {
     format!("loss {:.4} · {:.2} steps/s{ratio} · {} left", p.loss, p.steps_per_s, duration(p.left))
 }
 
-fn duration(d: Duration) -> String {
+/// As people say it.
+pub fn duration(d: Duration) -> String {
     let (minutes, seconds) = (d.as_secs() / 60, d.as_secs() % 60);
     match minutes {
         0 => format!("{seconds} s"),

@@ -4,12 +4,11 @@
 //!
 //! - [`config`]: what a run is; [`settings`]: from files and flags to a config.
 //! - [`train`]: pretraining and fine-tuning; [`petals`]: the Petals protocol.
-//! - `learner`: a step of the optimiser; `dataset`: graphs and validation triples; `validate`: MRR.
+//! - `learner`: a step of the optimiser; `validate`: MRR, as in [`eval`](crate::eval).
 //! - [`state`]: what a killed run goes on from; [`metrics`] and [`curve`]: what it tells.
 
 pub mod config;
 pub mod curve;
-mod dataset;
 mod learner;
 pub mod metrics;
 mod petals;
@@ -20,8 +19,8 @@ pub mod state;
 mod trainer;
 mod validate;
 
+pub use crate::datasets::{DatasetError, Fingerprint};
 pub use config::{PetalsConfig, TrainConfig};
-pub use dataset::{DatasetError, Fingerprint};
 pub use petals::{MARGIN, PetalsReport, petals};
 pub use plain::PlainGradient;
 pub use run::{Event, Progress, Session, TrainError};

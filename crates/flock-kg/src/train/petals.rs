@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::config::{PetalsConfig, ScheduleName};
-use super::dataset::DatasetError;
 use super::learner::{Learner, StepFailure};
 use super::metrics::{Metrics, Record};
 use super::run::{Event, Meter, Pending, RunDir, Session, TrainError, io_error, useful_macs};
@@ -22,6 +21,7 @@ use super::settings::to_json;
 use super::{Example, Loss, StepInput, state};
 use crate::checkpoint::{Metadata, Task};
 use crate::data::Order;
+use crate::datasets::DatasetError;
 use crate::ensemble::{Ask, Asker};
 use crate::init::initial_weights;
 use crate::model::{Model, View};

@@ -11,13 +11,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Gradient;
-use super::dataset::DatasetError;
 use super::metrics::Record;
 use super::settings::{difference, lay_over, to_json};
 use super::state::StateError;
 use crate::bench::MACS_PER_POSITION;
 use crate::checkpoint::{CheckpointError, TensorError};
 use crate::data::DataError;
+use crate::datasets::DatasetError;
+use crate::eval::EvalError;
 use crate::model::ModelError;
 
 /// What a run works with. None of it changes the result but the engine's instruction set, which rounds in its own way.
@@ -94,6 +95,9 @@ pub enum TrainError {
     /// A model that does not fit.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// A validation.
+    #[error("validation: {0}")]
+    Eval(#[from] EvalError),
     /// A checkpoint to start from, or to write.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),

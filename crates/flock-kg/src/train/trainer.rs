@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::config::{ScheduleName, TrainConfig, WalkCount};
-use super::dataset::{self, Fingerprint, NamedGraph, ValidationSet};
 use super::learner::{Learner, Learnt, StepFailure};
 use super::metrics::{self, Metrics, Record};
 use super::run::{Event, Meter, Pending, RunDir, Session, TrainError, io_error, useful_macs};
@@ -21,6 +20,7 @@ use super::settings::to_json;
 use super::{Example, StepInput, curve, state, validate};
 use crate::checkpoint::{Checkpoint, Metadata, sha256_hex, write_atomically};
 use crate::data::{DataState, Feed};
+use crate::datasets::{self, Fingerprint, NamedGraph, TestSet};
 use crate::init::initial_weights;
 use crate::model::{Model, View};
 use crate::parameters::Parameters;
@@ -89,12 +89,12 @@ pub fn train(config: &TrainConfig, dir: &Path, session: Session<'_>) -> Result<S
     let dir = RunDir::open(dir, session.resume)?;
     let (mut graphs, mut sets) = (Vec::new(), Vec::new());
     for path in &config.data.graphs {
-        let (graph, set) = dataset::training(path, config.data.holdout, config.seed)?;
+        let (graph, set) = datasets::training(path, config.data.holdout, config.seed)?;
         graphs.push(graph);
         sets.extend(set);
     }
     for path in &config.validation.extra {
-        sets.push(dataset::validation(path)?);
+        sets.push(datasets::validation(path)?);
     }
     if config.validation.every == 0 {
         sets.clear();
@@ -114,7 +114,7 @@ struct Run<'a, 's> {
     config: &'a TrainConfig,
     dir: RunDir,
     graphs: &'a [Arc<NamedGraph>],
-    sets: &'a [ValidationSet],
+    sets: &'a [TestSet],
     feed: &'a Feed<'a>,
     session: Session<'s>,
     fingerprints: Vec<Fingerprint>,
@@ -136,7 +136,7 @@ impl<'a, 's> Run<'a, 's> {
         config: &'a TrainConfig,
         dir: RunDir,
         graphs: &'a [Arc<NamedGraph>],
-        sets: &'a [ValidationSet],
+        sets: &'a [TestSet],
         feed: &'a Feed<'a>,
         session: Session<'s>,
     ) -> Result<Run<'a, 's>, TrainError> {

@@ -1,0 +1,498 @@
+//! `flock-kg eval`: ranks of held-out answers on benchmark datasets.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+use flock_kg::checkpoint::Task;
+use flock_kg::datasets::{Dataset, Group, Split, registry};
+use flock_kg::eval::compare::{Published, Sheet, Style, compare};
+use flock_kg::eval::record::Record;
+use flock_kg::eval::results::{Choice, Progress};
+use flock_kg::eval::{EvalError, Evaluation, Metrics, Settings, Tally, evaluate};
+use flock_kg::walk::WalkOptions;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::args::ModelArgs;
+use crate::failure::{Failure, error, json};
+use crate::models::{self, Models};
+use crate::table::{self, Side, grouped, printable};
+use crate::train::{duration, on_interrupt, println};
+
+/// Arguments of `eval`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  flock-kg eval FB15k237Inductive_v1 --data ../shared/kg --model flock-entity.safetensors
+  flock-kg eval Metafam CoDExSmall --data ../shared/kg --walks 16 --passes 1 --limit 200
+  flock-kg eval inductive_er --data ../shared/kg --out results.json --compare ../shared/published/entity_zeroshot.csv
+
+Ranks are filtered, and a tie counts against the answer: rank = 1 + the number of candidates that are not known to be true and \
+score at least as high. Relations are ranked unfiltered, as published; --details and JSON have the filtered ranks too, and both \
+other tie rules (realistic, optimistic), sides, relations, and what the walks reached.
+
+With --out a run that is cut off goes on where it was when the same command is given again. The same seed and options give \
+the same numbers on any number of threads.")]
+pub struct Args {
+    /// Datasets by name; a group (inductive_er, inductive_e, transductive, pretraining) or all stands for those of it in --data
+    #[arg(value_name = "DATASET", required = true)]
+    pub datasets: Vec<String>,
+    /// Directory with a directory per dataset
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// What is predicted [default: what the models given predict, else entities]
+    #[arg(long, value_enum)]
+    pub task: Option<TaskArg>,
+    #[command(flatten)]
+    pub how: How,
+    /// Results as a JSON list on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// Write the results here too, as JSON; a run that is cut off goes on from FILE.partial
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Do not go on with a run that was cut off
+    #[arg(long, requires = "out")]
+    pub fresh: bool,
+    /// Published numbers to stand beside ours (CSV); may be given again
+    #[arg(long, value_name = "CSV")]
+    pub compare: Vec<PathBuf>,
+    /// Form of the tables
+    #[arg(long, value_enum, default_value = "table", conflicts_with = "json")]
+    pub format: Form,
+    /// More tables: tie rules, sides, answers reached, relations
+    #[arg(long, conflicts_with = "json")]
+    pub details: bool,
+    #[command(flatten)]
+    pub model: ModelArgs,
+}
+
+/// How queries are asked, and which.
+#[derive(clap::Args, Debug)]
+pub struct How {
+    /// Triples to predict
+    #[arg(long, value_enum, default_value = "test")]
+    pub split: SplitArg,
+    /// Base walk count n: a number, rule (the checkpoint's, by the size of the graph) or published
+    #[arg(long, value_name = "N", default_value = "rule", value_parser = walks)]
+    pub walks: Choice,
+    /// Passes whose logits are averaged: a number, or published (16 for most graphs)
+    #[arg(long, value_name = "P", default_value = "published", value_parser = passes)]
+    pub passes: Choice,
+    /// Predict a seeded sample of so many triples, and say how sure that is
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub limit: Option<u64>,
+    /// Seed of walks and sample
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+}
+
+impl How {
+    /// The same for the library.
+    pub fn settings(&self) -> Settings {
+        Settings {
+            split: if self.split == SplitArg::Valid { Split::Valid } else { Split::Test },
+            walks: self.walks,
+            passes: self.passes,
+            seed: self.seed,
+            limit: self.limit.map(|n| n as usize),
+            options: WalkOptions::default(),
+        }
+    }
+}
+
+/// What is predicted.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TaskArg {
+    /// (h, r, ?) and (?, r, t)
+    Entity,
+    /// (h, ?, t)
+    Relation,
+}
+
+/// Which triples are predicted.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SplitArg {
+    /// test.txt
+    Test,
+    /// valid.txt
+    Valid,
+}
+
+/// Form of a table.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// Columns
+    Table,
+    /// Markdown
+    Markdown,
+    /// Comma-separated
+    Csv,
+}
+
+fn walks(text: &str) -> Result<Choice, String> {
+    match (text, text.parse()) {
+        ("rule", _) => Ok(Choice::Rule),
+        ("published", _) => Ok(Choice::Published),
+        (_, Ok(n @ 1..=16384)) => Ok(Choice::Given(n)),
+        _ => Err("expected a number from 1 to 16384, rule or published".to_string()),
+    }
+}
+
+fn passes(text: &str) -> Result<Choice, String> {
+    match (text, text.parse()) {
+        ("published", _) => Ok(Choice::Published),
+        (_, Ok(passes @ 1..=4096)) => Ok(Choice::Given(passes)),
+        _ => Err("expected a number from 1 to 4096, or published".to_string()),
+    }
+}
+
+/// Evaluates.
+pub fn run(args: Args) -> Result<(), Failure> {
+    // Whatever can be refused is refused before the first query is asked.
+    let datasets = find(&args.data, &args.datasets)?;
+    let published: Vec<(&PathBuf, Published)> = args
+        .compare
+        .iter()
+        .map(|path| Ok((path, Published::read(path).map_err(error)?)))
+        .collect::<Result<_, Failure>>()?;
+    let models = Models::open(&args.model.model, models::engine(args.model.precision)?)?;
+    let tasks = match args.task {
+        Some(TaskArg::Entity) => vec![Task::Entity],
+        Some(TaskArg::Relation) => vec![Task::Relation],
+        None => models.tasks(),
+    };
+    for task in &tasks {
+        models.get_loudly(*task)?;
+    }
+    let pool = models::pool(args.model.threads)?;
+    let partial = args.out.as_ref().map(|out| {
+        let mut name = out.clone().into_os_string();
+        name.push(".partial");
+        PathBuf::from(name)
+    });
+    let mut record = partial.as_deref().map(|path| Record::open(path, args.fresh)).transpose().map_err(error)?;
+    let stop = on_interrupt("stopping after these queries")?;
+
+    let mut results: Vec<Evaluation> = Vec::new();
+    let mut rows = Rows::new(&args, &datasets);
+    for (number, (dataset, task)) in datasets.iter().flat_map(|d| tasks.iter().map(move |t| (d, *t))).enumerate() {
+        let loaded = models.get(task)?;
+        let show = Show::new(format!("{} ({}/{})", dataset.name, number + 1, datasets.len() * tasks.len()));
+        let settings = args.how.settings();
+        let mut watch = |p: Progress| show.tell(p, &stop);
+        let result = evaluate(dataset, &loaded.model, &loaded.name, &settings, &pool, record.as_mut(), &mut watch);
+        show.end();
+        let result = match result {
+            Err(EvalError::Stopped) => stopped(partial.as_deref()),
+            result => result.map_err(|e| error(format!("{}: {e}", dataset.name)))?,
+        };
+        for line in &result.differences {
+            eprintln!("warning: {} is not as published: {line}", dataset.name);
+        }
+        rows.add(&result)?;
+        results.push(result);
+        if let Some(out) = &args.out {
+            flock_kg::eval::results::write(out, &results).map_err(error)?;
+        }
+    }
+    rows.end(&results)?;
+    if args.details {
+        results.iter().try_for_each(|e| details(e, args.format))?;
+    }
+    for (path, published) in &published {
+        comparison(path, published, &results, &args)?;
+    }
+    match record {
+        Some(record) => record.remove().map_err(error),
+        None => Ok(()),
+    }
+}
+
+/// The datasets called so, without repetition.
+pub fn find(data: &Path, names: &[String]) -> Result<Vec<Dataset>, Failure> {
+    let mut found: Vec<Dataset> = Vec::new();
+    for name in names {
+        let group = Group::ALL.into_iter().find(|g| g.to_string() == *name);
+        let members: Vec<&str> = if group.is_some() || name == "all" {
+            let is_member = |e: &&registry::Entry| group.is_none_or(|g| g == e.group) && data.join(e.name).is_dir();
+            let members: Vec<&str> = registry::entries().iter().filter(is_member).map(|e| e.name).collect();
+            if members.is_empty() {
+                return Err(Failure::Error(format!("{}: no dataset of {name} there", data.display())));
+            }
+            members
+        } else {
+            vec![name]
+        };
+        for member in members {
+            let dataset = Dataset::find(data, member).map_err(error)?;
+            if found.iter().all(|d| d.dir != dataset.dir) {
+                found.push(dataset);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn stopped(partial: Option<&Path>) -> ! {
+    match partial {
+        Some(path) => eprintln!("stopped; the same command goes on from {}", path.display()),
+        None => eprintln!("stopped; hint: with --out FILE the same command would go on from here"),
+    }
+    std::process::exit(130)
+}
+
+/// The main table, a row as soon as a dataset is done.
+struct Rows {
+    form: Option<Form>, // none: JSON
+    name: usize,        // width of the names
+    sampled: bool,
+    count: usize,
+}
+
+const TITLES: [&str; 12] =
+    ["dataset", "task", "queries", "n", "P", "MRR", "Hits@1", "Hits@3", "Hits@10", "mean rank", "coverage", "seconds"];
+
+impl Rows {
+    fn new(args: &Args, datasets: &[Dataset]) -> Rows {
+        let longest = datasets.iter().map(|d| d.name.len()).max().unwrap_or(0);
+        let form = (!args.json).then_some(args.format);
+        Rows { form, name: longest.max("mean transductive (13)".len()), sampled: args.how.limit.is_some(), count: 0 }
+    }
+
+    fn add(&mut self, e: &Evaluation) -> Result<(), Failure> {
+        self.count += 1;
+        match self.form {
+            None => {
+                let before = if self.count == 1 { "[\n" } else { ",\n" };
+                return write(&format!("{before}{}", json(e)?));
+            }
+            Some(form) if self.count == 1 => {
+                let mut titles: Vec<String> = TITLES.map(String::from).to_vec();
+                if self.sampled {
+                    titles.insert(6, "±95 %".to_string());
+                }
+                self.line(form, &titles)?;
+                if form == Form::Markdown {
+                    println(&format!("|---|---|{}", "---:|".repeat(titles.len() - 2)))?;
+                }
+            }
+            Some(_) => {}
+        }
+        let interval = e.counted.interval.map_or("–".to_string(), |i| format!("{:.4}", i.mrr));
+        let first = [
+            e.dataset.clone(),
+            e.task.to_string(),
+            e.counted.all.queries.to_string(),
+            e.protocol.n.to_string(),
+            e.protocol.passes.to_string(),
+        ];
+        self.row(&first, &e.counted.all.pessimistic, interval, Some(e.counted.coverage), Some(e.seconds))
+    }
+
+    fn row(
+        &self,
+        first: &[String; 5],
+        m: &Metrics,
+        interval: String,
+        coverage: Option<f64>,
+        seconds: Option<f64>,
+    ) -> Result<(), Failure> {
+        let Some(form) = self.form else { return Ok(()) };
+        let digits = |x: f64| format!("{x:.4}");
+        let mut cells = first.to_vec();
+        cells.push(digits(m.mrr));
+        if self.sampled {
+            cells.push(interval);
+        }
+        cells.extend([digits(m.hits1), digits(m.hits3), digits(m.hits10), format!("{:.1}", m.mean_rank)]);
+        cells.push(coverage.map_or(String::new(), digits));
+        cells.push(seconds.map_or(String::new(), |s| format!("{s:.1}")));
+        self.line(form, &cells)
+    }
+
+    fn line(&self, form: Form, cells: &[String]) -> Result<(), Failure> {
+        let text = match form {
+            Form::Table => {
+                let pad = |(i, cell): (usize, &String)| match i {
+                    0 => format!("{cell:<w$}", w = self.name),
+                    1 => format!("{cell:<w$}", w = if i == 1 { 8 } else { 9 }),
+                    _ => format!("{cell:>w$}", w = if i == 1 { 8 } else { 9 }),
+                };
+                cells.iter().enumerate().map(pad).collect::<Vec<_>>().join(" ").trim_end().to_string()
+            }
+            Form::Markdown => format!("| {} |", cells.join(" | ")),
+            Form::Csv => cells.join(","),
+        };
+        println(&text)
+    }
+
+    /// Means over groups, each dataset counting the same.
+    fn end(&self, results: &[Evaluation]) -> Result<(), Failure> {
+        if self.form.is_none() {
+            return write(if self.count == 0 { "[]\n" } else { "\n]\n" });
+        }
+        for task in [Task::Entity, Task::Relation] {
+            let of = |keep: &dyn Fn(Group) -> bool| -> Vec<&Evaluation> {
+                results.iter().filter(|e| e.task == task && keep(e.group)).collect()
+            };
+            for group in Group::ALL {
+                self.mean(&format!("mean {group}"), task, &of(&|g| g == group))?;
+            }
+            let all = of(&|g| g != Group::Pretraining);
+            let groups = Group::ALL.iter().filter(|g| all.iter().any(|e| e.group == **g)).count();
+            if groups > 1 {
+                self.mean("mean", task, &all)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn mean(&self, name: &str, task: Task, of: &[&Evaluation]) -> Result<(), Failure> {
+        if of.len() < 2 {
+            return Ok(());
+        }
+        let all: Vec<Metrics> = of.iter().map(|e| e.counted.all.pessimistic).collect();
+        let first = [format!("{name} ({})", of.len()), task.to_string(), String::new(), String::new(), String::new()];
+        // Samples of different datasets are independent.
+        let half =
+            of.iter().map(|e| e.counted.interval.map_or(0.0, |i| i.mrr).powi(2)).sum::<f64>().sqrt() / of.len() as f64;
+        let coverage = of.iter().map(|e| e.counted.coverage).sum::<f64>() / of.len() as f64;
+        self.row(&first, &Metrics::mean(&all), format!("{half:.4}"), Some(coverage), None)
+    }
+}
+
+fn write(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+/// Prints a table in its form.
+pub fn print(sheet: &Sheet, form: Form) -> Result<(), Failure> {
+    match form {
+        Form::Markdown => write(&sheet.markdown()),
+        Form::Csv => write(&sheet.csv()),
+        Form::Table => {
+            let mut sides = vec![Side::Right; sheet.header.len()];
+            sides[0] = Side::Left;
+            let rows: Vec<Vec<String>> = std::iter::once(&sheet.header)
+                .chain(&sheet.rows)
+                .map(|row| row.iter().map(|cell| printable(cell).into_owned()).collect())
+                .collect();
+            let mut out = std::io::stdout().lock();
+            table::write(&mut out, &sides, &rows)?;
+            Ok(out.flush()?)
+        }
+    }
+}
+
+/// Tie rules, sides, reached answers and relations of one dataset.
+fn details(e: &Evaluation, form: Form) -> Result<(), Failure> {
+    let title = format!("{}, {}, {}: {} distinct queries", e.dataset, e.task, e.split, grouped(e.asked as u64));
+    println(&match form {
+        Form::Markdown => format!("\n**{title}**\n"),
+        Form::Csv => format!("\n# {title}"),
+        Form::Table => format!("\n{title}"),
+    })?;
+    let header = ["what", "queries", "MRR", "Hits@1", "Hits@3", "Hits@10", "mean rank", "coverage"];
+    let mut sheet = Sheet { header: header.map(String::from).to_vec(), rows: Vec::new() };
+    let mut add = |what: &str, queries: usize, m: &Metrics, coverage: Option<f64>| {
+        let number = |x: f64| format!("{x:.4}");
+        let mut row = vec![what.to_string(), queries.to_string(), number(m.mrr), number(m.hits1), number(m.hits3)];
+        row.extend([number(m.hits10), format!("{:.1}", m.mean_rank), coverage.map_or(String::new(), number)]);
+        sheet.rows.push(row);
+    };
+    let c = &e.counted;
+    let mut three = |what: &str, t: &Tally| {
+        add(&format!("{what}, pessimistic"), t.queries, &t.pessimistic, None);
+        add(&format!("{what}, realistic"), t.queries, &t.realistic, None);
+        add(&format!("{what}, optimistic"), t.queries, &t.optimistic, None);
+    };
+    three(if e.protocol.filtered { "all" } else { "all, unfiltered" }, &c.all);
+    if let Some(filtered) = &c.filtered {
+        three("all, filtered", filtered);
+    }
+    three("reached", &c.reached);
+    for (side, t) in &c.sides {
+        add(&format!("{side:?}").to_lowercase(), t.queries, &t.pessimistic, None);
+    }
+    for r in &c.relations {
+        add(&format!("relation {}", r.relation), r.tally.queries, &r.tally.pessimistic, Some(r.coverage));
+    }
+    print(&sheet, form)
+}
+
+/// Ours beside published numbers. A file that is named after a task is for that task.
+fn comparison(path: &Path, published: &Published, results: &[Evaluation], args: &Args) -> Result<(), Failure> {
+    let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().to_lowercase());
+    let named = [Task::Entity, Task::Relation].into_iter().find(|t| name.contains(&t.to_string()));
+    let of: Vec<&Evaluation> = results.iter().filter(|e| named.is_none_or(|task| task == e.task)).collect();
+    let (form, style) = match args.format {
+        Form::Table => (Form::Table, Style::Marked("", "*")),
+        Form::Markdown => (Form::Markdown, Style::Marked("**", "**")),
+        Form::Csv => (Form::Csv, Style::Plain),
+    };
+    let sheet = compare(&of, published, style);
+    if args.json {
+        // Standard output is the list; who asked for both still sees the comparison.
+        let mut err = std::io::stderr().lock();
+        return Ok(write!(err, "{}", compare(&of, published, Style::Marked("**", "**")).markdown())?);
+    }
+    if form != Form::Csv {
+        println(&format!("\nbeside {}{}", path.display(), if form == Form::Table { ", * the best" } else { "\n" }))?;
+    } else {
+        println("")?;
+    }
+    print(&sheet, form)
+}
+
+/// A bar on a terminal, else a line now and then.
+pub struct Show {
+    name: String,
+    bar: Option<ProgressBar>,
+    started: Instant,
+    said: std::cell::Cell<Instant>,
+}
+
+/// How often a line is written where no bar can be shown.
+const EVERY: Duration = Duration::from_secs(30);
+
+impl Show {
+    /// Shows how far `name` is.
+    pub fn new(name: String) -> Show {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::no_length();
+            let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar.set_message(name.clone());
+            bar
+        });
+        Show { name, bar, started: Instant::now(), said: std::cell::Cell::new(Instant::now()) }
+    }
+
+    /// Tells; false if the run is to stop.
+    pub fn tell(&self, p: Progress, stop: &AtomicBool) -> bool {
+        let rate = p.now as f64 / self.started.elapsed().as_secs_f64().max(1e-9);
+        let left = Duration::from_secs_f64((p.total - p.done) as f64 / rate.max(1e-9));
+        let message = format!("{} · {rate:.1} queries/s · {} left", self.name, duration(left));
+        if let Some(bar) = &self.bar {
+            bar.set_length(p.total as u64);
+            bar.set_position(p.done as u64);
+            bar.set_message(message);
+        } else if self.said.get().elapsed() >= EVERY {
+            eprintln!("{}/{} {message}", p.done, p.total);
+            self.said.set(Instant::now());
+        }
+        !stop.load(Ordering::Relaxed)
+    }
+
+    /// Takes the bar away.
+    pub fn end(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

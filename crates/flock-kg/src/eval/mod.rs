@@ -1,0 +1,116 @@
+//! Evaluation: filtered ranks of held-out answers under the published protocol (section 9 of the specification).
+//!
+//! A [`TestSet`] becomes [`questions`]; each is asked once, and its answers are placed among their rivals ([`rank`]); what was
+//! placed is counted ([`metrics`]) and told with the whole protocol ([`results`]). Queries are asked some at a time: what stays in
+//! memory is two ranks per answer, whatever the number of candidates. [`record`] keeps them on disk, so that a killed run goes on.
+
+pub mod compare;
+pub mod metrics;
+pub mod questions;
+pub mod rank;
+pub mod record;
+pub mod results;
+
+use flock_walk::WalkQuery;
+
+use crate::answers::NotFinite;
+use crate::datasets::{DatasetError, TestSet};
+use crate::ensemble::{Ask, Asker, Scores};
+use crate::model::{Model, ModelError, View};
+pub use metrics::{Counted, Metrics, Placed, Tally};
+pub use questions::{Item, Questions, Side};
+pub use rank::{Rank, ranks};
+pub use results::{Evaluation, Settings, Stated, evaluate};
+
+/// Why an evaluation stops.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EvalError {
+    /// The model does not fit, or a query does not fit the graph.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The model's scores are no numbers.
+    #[error(transparent)]
+    NotFinite(#[from] NotFinite),
+    /// What a killed run left cannot be gone on with.
+    #[error(transparent)]
+    Record(#[from] record::RecordError),
+    /// The dataset cannot be loaded.
+    #[error(transparent)]
+    Dataset(#[from] DatasetError),
+    /// Some other file.
+    #[error("{file}: {source}")]
+    File {
+        /// The file.
+        file: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Not a list of results.
+    #[error("{file}: not results of flock-kg eval: {reason}")]
+    Results {
+        /// The file.
+        file: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Told to stop.
+    #[error("stopped")]
+    Stopped,
+}
+
+/// So many queries are asked at once: enough to keep all threads busy, and little enough to show progress and to lose little.
+fn batch_size(ask: &Ask) -> usize {
+    const WALKS: u32 = 1024;
+    (WALKS / ask.walks.max(1) / ask.passes.max(1)).clamp(4, 256) as usize
+}
+
+/// Asks all queries from the `first` on and hands the places of their answers on, some queries at a time: `done` gets the number
+/// of queries done and the places of the answers that came since it was last called, in the order of [`Questions::items`].
+/// If `done` fails, the rest is left.
+pub fn place_all(
+    model: &Model,
+    set: &TestSet,
+    questions: &Questions,
+    ask: Ask,
+    pool: &rayon::ThreadPool,
+    first: usize,
+    mut done: impl FnMut(usize, &[Placed]) -> Result<(), EvalError>,
+) -> Result<(), EvalError> {
+    let asker = Asker::new(model, View { topology: set.on.topology(), mask: None }, pool);
+    let mut at = first;
+    while at < questions.queries.len() {
+        let end = questions.queries.len().min(at + batch_size(&ask));
+        let mut placed = Vec::with_capacity(end - at);
+        for (query, scores) in (at..end).zip(asker.ask(&questions.queries[at..end], ask)?) {
+            let items = &questions.items()[questions.range(query..query + 1)];
+            placed.extend(place(set, &questions.queries[query], items, &scores)?);
+        }
+        done(end, &placed)?;
+        at = end;
+    }
+    Ok(())
+}
+
+/// Places the answers of one query.
+pub fn place(set: &TestSet, query: &WalkQuery, items: &[Item], scores: &Scores) -> Result<Vec<Placed>, NotFinite> {
+    let answers = || items.iter().map(|item| item.answer);
+    let reached = |item: &Item| scores.reached.binary_search_by_key(&item.answer, |r| r.0).is_ok();
+    let (known, candidates) = match *query {
+        WalkQuery::Entity { head, relation } => {
+            (set.known.answers(head, relation).collect::<Vec<u32>>(), set.known.num_nodes())
+        }
+        WalkQuery::Relation { head, tail } => {
+            let mut known = set.known.relations_between(head, tail);
+            known.sort_unstable();
+            (known, set.known.num_relations())
+        }
+    };
+    let filtered = ranks(scores, &known, candidates, answers())?;
+    let published = match query {
+        WalkQuery::Entity { .. } => filtered.clone(),
+        WalkQuery::Relation { .. } => ranks(scores, &[], candidates, answers())?,
+    };
+    let places = published.into_iter().zip(filtered).zip(items);
+    Ok(places.map(|((rank, filtered), item)| Placed { rank, filtered, reached: reached(item) }).collect())
+}
