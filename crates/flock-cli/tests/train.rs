@@ -150,6 +150,24 @@ fn mistakes_are_told_in_one_line() {
 }
 
 #[test]
+fn precision_and_switches_reach_the_run() {
+    let place = Place::new();
+    let switches = ["--set", "model.processor=transformer", "--set", "model.consensus=mean", "--steps", "2"];
+    for precision in ["f32", "bf16"] {
+        let ran = ok(place.run(&pretrain(precision, &[&switches[..], &["--precision", precision]].concat())));
+        assert!(ran.err.contains("transformer, mean consensus"), "{}", ran.err);
+    }
+    let weights = |run: &str| std::fs::read(place.path(run).join("last.safetensors")).unwrap();
+    assert!(weights("f32") != weights("bf16"), "rounded operands make other weights");
+    let model = place.path("bf16/last.safetensors");
+    ok(place.run(&["predict", "world.tsv", "Portugal", "borders", "?", "--model", model.to_str().unwrap()]));
+    // A run goes on in the precision it began in.
+    let ran = place.run(&pretrain("bf16", &switches));
+    let message = "the run there has optimiser.precision = \"bf16\", this one optimiser.precision = \"f32\"";
+    assert!(ran.code == Some(1) && ran.err.contains(message), "{ran:?}");
+}
+
+#[test]
 fn a_loss_that_is_no_number_ends_the_run() {
     let place = Place::new();
     let ran = place.run(&pretrain("out", &["--steps", "9", "--rate", "1e30"]));
@@ -225,6 +243,8 @@ fn petals_are_trained_tested_and_drawn() {
         "updates=1",
         "--set",
         "passes=1",
+        "--set",
+        "inverses=false",
         "--seed",
         "3",
         "--out",

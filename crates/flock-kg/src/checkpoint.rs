@@ -146,6 +146,13 @@ impl Metadata {
         attention::HEADS * self.width
     }
 
+    /// The switches that are not as published, as words to go on with after a comma.
+    pub(crate) fn switches(&self) -> String {
+        let processor = if self.processor == Processor::Transformer { ", transformer" } else { "" };
+        let consensus = if self.consensus == Averaging::Mean { ", mean consensus" } else { "" };
+        format!("{processor}{consensus}")
+    }
+
     /// The tables of the two query flags.
     pub(crate) fn flag_tables(&self) -> [&'static str; 2] {
         match self.task {

@@ -208,11 +208,12 @@ impl<'a, 's> Run<'a, 's> {
         let mut lines: Vec<String> = self.fingerprints.iter().map(graph).collect();
         let meta = &self.learner.parameters.meta;
         lines.push(format!(
-            "{} model, {} updates, walk length {}, {} parameters",
+            "{} model, {} updates, walk length {}, {} parameters{}",
             meta.task,
             meta.updates,
             meta.length,
-            meta.num_parameters()
+            meta.num_parameters(),
+            meta.switches()
         ));
         let names: Vec<String> = self.sets.iter().map(|s| format!("{} of {}", s.triples.len(), s.on.name)).collect();
         lines.push(match names.is_empty() {
