@@ -244,7 +244,7 @@ fn petals_are_trained_tested_and_drawn() {
         "--set",
         "passes=1",
         "--set",
-        "inverses=false",
+        "inverses=true",
         "--seed",
         "3",
         "--out",

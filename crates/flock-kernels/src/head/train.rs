@@ -78,11 +78,18 @@ mod tests {
                         Backward::new(engine, w).run(&q, &mut hidden, &d_logits, d_q, &mut d_w);
                     }
                 }
-                // A hidden value near zero may round to the other side of the ramp in bf16: its share is then wrong as a whole.
-                let tolerance = if engine.precision() == Precision::F32 { 3e-5 } else { 0.15 };
-                assert_close(&d_q[1], &d_q[0], tolerance, &format!("{engine:?} rows {rows}"));
-                for (got, want) in gradients[1].iter().zip(&gradients[0]) {
-                    assert_close(got, want, tolerance, &format!("{engine:?} rows {rows}"));
+                let pairs = gradients[1].iter().zip(&gradients[0]).chain([(&d_q[1], &d_q[0])]);
+                for (part, (got, want)) in pairs.enumerate() {
+                    let what = format!("{engine:?} rows {rows} part {part}");
+                    if engine.precision() == Precision::F32 {
+                        assert_close(got, want, 3e-5, &what);
+                    } else {
+                        // A hidden value near zero may round to the other side of the ramp, and its share is then wrong as a
+                        // whole: few of them are.
+                        let norm = |v: &mut dyn Iterator<Item = f32>| v.map(|x| x * x).sum::<f32>().sqrt();
+                        let off = norm(&mut got.iter().zip(want).map(|(g, w)| g - w));
+                        assert!(off <= 0.3 * norm(&mut want.iter().copied()), "{what}: off by {off}");
+                    }
                 }
             }
         }

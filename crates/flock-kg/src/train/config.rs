@@ -447,8 +447,8 @@ pub struct PetalsConfig {
     pub updates: usize,
     /// Ensemble passes of the test.
     pub passes: u32,
-    /// Whether the graphs have their inverses, as in the run whose losses the specification quotes; the published protocol
-    /// has none.
+    /// Whether the graphs have their inverses. The published protocol has none; the run whose losses the specification quotes
+    /// had them.
     pub inverses: bool,
     /// How the loss is minimised.
     pub optimiser: OptimiserSection,
@@ -467,7 +467,7 @@ impl Default for PetalsConfig {
             length: 128,
             updates: 6,
             passes: 16,
-            inverses: true,
+            inverses: false,
             optimiser: OptimiserSection::default(),
             output: OutputSection::default(),
         }

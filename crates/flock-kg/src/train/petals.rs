@@ -2,7 +2,7 @@
 //!
 //! One instance a step, in an order of its own each epoch; binary cross-entropy on its two targets; nothing hidden. The test asks
 //! every instance again with `P` passes: it is solved if the true target's logit is above the false one's by more than
-//! [`MARGIN`]. Graphs have their inverses, as in the run whose losses the specification quotes, unless the config says otherwise.
+//! [`MARGIN`]. Graphs have no inverses unless the config says otherwise.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;

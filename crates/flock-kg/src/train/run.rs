@@ -354,9 +354,9 @@ mod tests {
         old.as_object_mut().unwrap().remove("inverses");
         old["optimiser"].as_object_mut().unwrap().remove("precision");
         dir.check_config(&old, &PetalsConfig::default(), &[]).unwrap();
-        let new = PetalsConfig { inverses: false, ..PetalsConfig::default() };
+        let new = PetalsConfig { inverses: true, ..PetalsConfig::default() };
         let error = dir.check_config(&old, &new, &[]).unwrap_err().to_string();
-        assert!(error.contains("the run there has inverses = true, this one inverses = false"), "{error}");
+        assert!(error.contains("the run there has inverses = false, this one inverses = true"), "{error}");
         dir.check_config(&old, &new, &["inverses"]).unwrap();
     }
 }
