@@ -1,6 +1,7 @@
 //! The command line.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
@@ -36,6 +37,10 @@ pub struct Args {
 pub enum Command {
     /// Answer (head, relation, ?), (?, relation, tail) or (head, ?, tail)
     Predict(Predict),
+    /// Show the reasons for an answer, and check them by hiding their edges
+    Explain(Explain),
+    /// Fit probabilities to held-out edges of a graph
+    Calibrate(Calibrate),
     /// Describe a graph, and what a query on it costs
     Info(Info),
     /// Turn a PyTorch checkpoint into a safetensors file
@@ -139,6 +144,7 @@ Examples:
   flock-kg predict data/countries.tsv Portugal borders '?'
   flock-kg predict data/countries.tsv '?' capital Lisbon --novel --top 3
   flock-kg predict data/countries.tsv Portugal '?' Spain --passes 8
+  flock-kg predict data/countries.tsv Portugal continent '?' --budget 2s --explain
   printf 'Portugal\\tborders\\t?\\nFrance\\t?\\tSpain\\n' |
     flock-kg predict data/countries.tsv --queries - --json
 
@@ -148,7 +154,8 @@ after --.
 Rank = 1 + the number of candidates with a strictly higher score; candidates that no walk reached share one score.
 
 With --json each query is one line: query, answers (rank, name, logit, probability, spread, visits, known), unreached, \
-candidates, coverage, seed, walks, passes, model. A query of a batch that fails is reported on standard error (with \
+candidates, coverage, seed, walks, passes, model; with --explain answers have a reason, with --budget there is stopped, \
+after calibrate there is calibration. A query of a batch that fails is reported on standard error (with \
 --json also as a line with \"error\"), the others go on, and the exit status is 1.
 
 The same query, seed and options give the same answer, alone or in a batch, on any number of threads."
@@ -181,13 +188,116 @@ pub struct Predict {
     /// Base walk count n: 3n walks for an entity, 4n for a relation [default: by the size of the graph]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16384))]
     pub walks: Option<u32>,
-    /// Passes with fresh walks, whose logits are averaged; more are steadier and take longer
-    #[arg(long, value_name = "P", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
-    pub passes: u32,
+    /// Passes with fresh walks, whose logits are averaged; more are steadier and take longer [default: 1]
+    #[arg(long, value_name = "P", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub passes: Option<u32>,
+    /// Add passes until so much time is up for each query (300ms, 2s) or the listed answers stop changing places;
+    /// --passes is then the most
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub budget: Option<Duration>,
+    /// One line of reason for each answer: the way from the query that weighed most
+    #[arg(long)]
+    pub explain: bool,
     /// Seed of the walks
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
     /// One JSON object per query
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub model: ModelArgs,
+}
+
+/// Arguments of `explain`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Each reason is a way from the query to the answer that walks took, with its share of the answer's consensus. Weights \
+alone prove nothing: the edges of the best reasons are then hidden and the question asked again, beside as many \
+random edges around the same entities. A triple that the graph has is hidden from the start.
+
+Examples:
+  flock-kg explain data/countries.tsv Portugal borders Spain
+  flock-kg explain data/countries.tsv Portugal continent Europe --svg reasons.svg
+  flock-kg explain data/countries.tsv Spain borders Portugal --blank head --json")]
+pub struct Explain {
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    /// Head entity
+    pub head: String,
+    /// Relation
+    pub relation: String,
+    /// Tail entity
+    pub tail: String,
+    /// Which of the three is taken as the answer
+    #[arg(long, default_value = "tail", value_parser = ["head", "relation", "tail"])]
+    pub blank: String,
+    /// Reasons to list
+    #[arg(long, short = 'k', value_name = "K", default_value_t = 5)]
+    pub top: usize,
+    /// How many of the model's last updates to look at
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub updates: usize,
+    /// How many of the best reasons to hide in the check
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub hide: usize,
+    /// How often to hide random edges instead
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub draws: u32,
+    /// Leave the check by deletion out
+    #[arg(long)]
+    pub no_check: bool,
+    /// Draw the reasons into this file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Base walk count n [default: by the size of the graph]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16384))]
+    pub walks: Option<u32>,
+    /// Passes with fresh walks
+    #[arg(long, value_name = "P", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub passes: u32,
+    /// Seed of the walks
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// One JSON object
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub model: ModelArgs,
+}
+
+/// Arguments of `calibrate`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Triples of the graph are hidden and asked for; how often listed answers of a given logit are among them makes the \
+probability. The result is kept in GRAPH.calibration.json, where predict finds it.
+
+Example:
+  flock-kg calibrate data/countries.tsv --queries 60 --svg reliability.svg")]
+pub struct Calibrate {
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    /// Task to calibrate [default: those of --model, else entity]
+    #[arg(long, value_parser = ["entity", "relation"])]
+    pub task: Option<String>,
+    /// Triples to hold out; at most a tenth of the graph
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub queries: usize,
+    /// Candidates of each question that count
+    #[arg(long, short = 'k', value_name = "K", default_value_t = 10, value_parser = positive)]
+    pub top: usize,
+    /// Draw the reliability diagram into this file (with the task before its ending if there are two)
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Base walk count n [default: by the size of the graph]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16384))]
+    pub walks: Option<u32>,
+    /// Passes with fresh walks; use what predict will use
+    #[arg(long, value_name = "P", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub passes: u32,
+    /// Seed of the walks and of what is held out
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// One JSON object for each task
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
@@ -263,6 +373,24 @@ fn threads(text: &str) -> Result<usize, String> {
         Ok(threads) if (1..=1024).contains(&threads) => Ok(threads),
         _ => Err("expected a number from 1 to 1024".to_string()),
     }
+}
+
+fn positive(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n) if n > 0 => Ok(n),
+        _ => Err("expected a number from 1".to_string()),
+    }
+}
+
+/// 300ms, 2s or 1.5s.
+fn duration(text: &str) -> Result<Duration, String> {
+    let rule = || "expected a time such as 300ms or 2s, up to 1 hour".to_string();
+    let (number, unit) = match text.strip_suffix("ms") {
+        Some(number) => (number, 1e-3),
+        None => (text.strip_suffix('s').ok_or_else(rule)?, 1.0),
+    };
+    let seconds = number.trim().parse::<f64>().map_err(|_| rule())? * unit;
+    if (0.0..=3600.0).contains(&seconds) { Ok(Duration::from_secs_f64(seconds)) } else { Err(rule()) }
 }
 
 fn seconds(text: &str) -> Result<f64, String> {

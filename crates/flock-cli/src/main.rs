@@ -4,8 +4,10 @@
 
 mod args;
 mod batch;
+mod calibrate;
 mod doctor;
 mod eval;
+mod explain;
 mod failure;
 mod finetune;
 mod import;
@@ -28,6 +30,8 @@ use failure::Failure;
 fn main() -> ExitCode {
     let result = match Args::parse().command {
         Command::Predict(args) => predict::run(args),
+        Command::Explain(args) => explain::run(args),
+        Command::Calibrate(args) => calibrate::run(args),
         Command::Info(args) => info::run(args),
         Command::Import(args) => import::run(args),
         Command::Doctor(args) => doctor::run(args),

@@ -8,9 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use flock_kg::answers::{Reply, Request};
+use flock_kg::answers::{Ranking, Reply, Request};
+use flock_kg::budget::{Stopped, ask_within};
+use flock_kg::calibrate::Calibrations;
 use flock_kg::checkpoint::Task;
 use flock_kg::ensemble::{Ask, Asker, Scores};
+use flock_kg::explain::{ExplainOptions, evidence};
 use flock_kg::graph::Graph;
 use flock_kg::model::View;
 use flock_kg::question::{Blank, Question};
@@ -19,6 +22,7 @@ use serde::Serialize;
 
 use crate::args;
 use crate::batch::{self, Row};
+use crate::calibrate;
 use crate::failure::{Failure, error, json};
 use crate::load;
 use crate::models::{self, Loaded, Models};
@@ -43,8 +47,16 @@ pub fn run(args: args::Predict) -> Result<(), Failure> {
     let rows = args.queries.as_deref().map(batch::read).transpose()?;
     let pool = models::pool(args.model.threads)?;
     let (graph, _) = load::graph(&args.graph)?;
-    let session =
-        Session { args: &args, graph: &graph, models: &models, pool: &pool, askers: Default::default(), among };
+    let calibrations = calibrate::beside(&args.graph.graph)?;
+    let session = Session {
+        args: &args,
+        graph: &graph,
+        models: &models,
+        pool: &pool,
+        askers: Default::default(),
+        among,
+        calibrations: &calibrations,
+    };
 
     match (texts, rows, &args.queries) {
         (Some(texts), ..) => {
@@ -132,7 +144,18 @@ struct Session<'a> {
     pool: &'a rayon::ThreadPool,
     askers: [OnceCell<Asker<'a>>; 2],
     among: Option<Among>,
+    calibrations: &'a Calibrations,
 }
+
+/// The scores of a question and how many passes they took.
+struct Answered {
+    scores: Scores,
+    passes: u32,
+    stopped: Option<Stopped>,
+}
+
+/// The most passes that reasons are looked for in: they hardly change after.
+const EXPLAINED_PASSES: u32 = 4;
 
 /// A query of a batch that has no answer.
 #[derive(Serialize)]
@@ -157,15 +180,15 @@ impl<'a> Session<'a> {
         let rule = || loaded.model.meta().base_walks(topology.num_nodes(), topology.num_triples());
         Ask {
             walks: self.args.walks.unwrap_or_else(rule),
-            passes: self.args.passes,
+            passes: self.args.passes.unwrap_or(if self.args.budget.is_some() { 4096 } else { 1 }),
             seed: self.args.seed,
             options: loaded.model.walk_options(),
         }
     }
 
     /// Scores for each question, the model of whose task is there.
-    fn ask(&self, questions: &[Question]) -> Result<Vec<Scores>, Failure> {
-        let mut scores: HashMap<usize, Scores> = HashMap::new();
+    fn ask(&self, questions: &[Question]) -> Result<Vec<Answered>, Failure> {
+        let mut answered: HashMap<usize, Answered> = HashMap::new();
         for task in [Task::Entity, Task::Relation] {
             let picked: Vec<usize> = (0..questions.len()).filter(|&i| questions[i].task() == task).collect();
             if picked.is_empty() {
@@ -175,18 +198,61 @@ impl<'a> Session<'a> {
             self.among(task)?;
             let view = View { topology: self.graph.topology(), mask: None };
             let asker = self.askers[task as usize].get_or_init(|| Asker::new(&loaded.model, view, self.pool));
+            let ask = self.how(loaded);
+            if let Some(time) = self.args.budget {
+                for i in picked {
+                    let (scores, passes, stopped) =
+                        ask_within(asker, &questions[i].query, ask, time, |s| self.top(&questions[i], s))
+                            .map_err(error)?;
+                    answered.insert(i, Answered { scores, passes, stopped: Some(stopped) });
+                }
+                continue;
+            }
             let queries: Vec<_> = picked.iter().map(|&i| questions[i].query).collect();
-            scores.extend(picked.into_iter().zip(asker.ask(&queries, self.how(loaded)).map_err(error)?));
+            let scores = asker.ask(&queries, ask).map_err(error)?.into_iter();
+            let passes = ask.passes;
+            answered.extend(picked.into_iter().zip(scores.map(|scores| Answered { scores, passes, stopped: None })));
         }
-        Ok((0..questions.len()).filter_map(|i| scores.remove(&i)).collect())
+        Ok((0..questions.len()).filter_map(|i| answered.remove(&i)).collect())
     }
 
-    fn write(&self, out: &mut dyn Write, question: &Question, scores: &Scores) -> Result<(), Failure> {
+    fn request(&self, task: Task) -> Result<Request<'_>, Failure> {
+        Ok(Request { top: self.args.top, novel: self.args.novel, among: self.among(task)? })
+    }
+
+    /// The ids that would be listed, in order. What cannot be ranked is reported when it is written.
+    fn top(&self, question: &Question, scores: &Scores) -> Vec<u32> {
+        let topology = self.graph.topology();
+        let Ok(request) = self.request(question.task()) else { return Vec::new() };
+        let ranking = Ranking::new(scores, question.num_candidates(topology), &question.known(topology), &request);
+        ranking.map_or_else(|_| Vec::new(), |r| r.answers.iter().map(|a| a.id).collect())
+    }
+
+    /// One reason for each answer of a reply.
+    fn with_reasons<'r>(&'r self, reply: Reply<'r>, question: &Question, ask: Ask) -> Result<Reply<'r>, Failure> {
+        let model = &self.model(question.task())?.model;
+        let view = View { topology: self.graph.topology(), mask: None };
+        let ids: Vec<u32> = reply.answers.iter().map(|a| a.id).collect();
+        let ask = Ask { passes: ask.passes.min(EXPLAINED_PASSES), ..ask };
+        let options = ExplainOptions::default();
+        let found = self.pool.install(|| evidence(model, view, &question.query, ask, &ids, &options)).map_err(error)?;
+        let found: Vec<_> = found.into_iter().map(|(_, evidence)| evidence).collect();
+        Ok(reply.with_reasons(self.graph, &found))
+    }
+
+    fn write(&self, out: &mut dyn Write, question: &Question, answered: &Answered) -> Result<(), Failure> {
         let task = question.task();
         let loaded = self.model(task)?;
-        let request = Request { top: self.args.top, novel: self.args.novel, among: self.among(task)? };
-        let reply =
-            Reply::new(self.graph, question, scores, &request, &self.how(loaded), &loaded.name).map_err(error)?;
+        let ask = Ask { passes: answered.passes, ..self.how(loaded) };
+        let mut reply = Reply::new(self.graph, question, &answered.scores, &self.request(task)?, &ask, &loaded.name)
+            .map_err(error)?;
+        reply.stopped = answered.stopped.map(Stopped::word);
+        if let Some(calibration) = self.calibrations.of(task).filter(|c| c.model == loaded.name.sha256) {
+            reply = reply.calibrated(calibration);
+        }
+        if self.args.explain {
+            reply = self.with_reasons(reply, question, ask)?;
+        }
         if self.args.json {
             writeln!(out, "{}", json(&reply)?)?;
         } else {
@@ -207,6 +273,10 @@ impl<'a> Session<'a> {
         }
         header.push("");
         sides.push(Side::Left);
+        if self.args.explain {
+            header.push("reason");
+            sides.push(Side::Left);
+        }
         let mut rows = vec![header.into_iter().map(str::to_string).collect::<Vec<_>>()];
         for a in &reply.answers {
             let spread = if reply.passes > 1 { format!("{:.3}", a.spread) } else { "–".to_string() };
@@ -219,9 +289,29 @@ impl<'a> Session<'a> {
             ];
             row.extend(a.visits.map(|v| grouped(v.into())));
             row.push(if a.known { "known" } else { "" }.to_string());
+            if self.args.explain {
+                row.push(a.reason.as_ref().map_or_else(|| "–".to_string(), |reason| reason.line(show)));
+            }
             rows.push(row);
         }
         table::write(out, &sides, &rows)?;
+        if let Some(why) = reply.stopped {
+            let why = match why {
+                "time" => "time was up",
+                "steady" => "these answers had stopped changing places",
+                _ => "no more were allowed",
+            };
+            writeln!(out, "{} passes: {why}", grouped(reply.passes.into()))?;
+        }
+        if let Some(c) = &reply.calibration {
+            writeln!(
+                out,
+                "probabilities are calibrated on this graph: expected error {:.3}, {:.3} without ({} held-out questions)",
+                c.error_after,
+                c.error_before,
+                grouped(c.queries as u64)
+            )?;
+        }
         let (u, what) = (&reply.unreached, if entity { "entities" } else { "relations" });
         if u.count > 0 {
             writeln!(
@@ -239,7 +329,7 @@ impl<'a> Session<'a> {
     /// Answers rows as they come, in their order, a group at a time: as many as keep all threads busy, fewer if no more
     /// are there yet, so that a program that asks one by one gets its answer at once. Counts the rows, and those that failed.
     fn batch(&self, rows: Receiver<Result<Row, String>>, bar: &ProgressBar) -> Result<(u64, u64), Failure> {
-        let size = (2 * self.pool.current_num_threads()).div_ceil(self.args.passes as usize);
+        let size = (2 * self.pool.current_num_threads()).div_ceil(self.args.passes.unwrap_or(1) as usize);
         let (mut asked, mut failed) = (0u64, 0u64);
         while let Ok(first) = rows.recv() {
             let mut group = vec![first?];

@@ -2,9 +2,10 @@
 
 use crate::names::{Batch, Names};
 use crate::prefixes::Prefixes;
-use crate::topology::{Topology, TopologyError, Triple};
+use crate::topology::{Edit, Topology, TopologyError, Triple};
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 /// How many near names an error offers.
 const NEAR: usize = 3;
@@ -13,12 +14,21 @@ const NEAR: usize = 3;
 const PENDING: usize = 128;
 
 /// A knowledge graph with names.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Graph {
-    entities: Names,
-    relations: Names,
-    topology: Topology,
+    entities: Arc<Names>,
+    relations: Arc<Names>,
+    topology: Arc<Topology>,
     prefixes: Prefixes,
+}
+
+/// A change to a graph, by names.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct NamedEdit<'a> {
+    /// Head, relation and tail.
+    pub triple: [&'a str; 3],
+    /// Whether the graph has it afterwards.
+    pub present: bool,
 }
 
 impl Graph {
@@ -64,6 +74,44 @@ impl Graph {
     /// The relation called `text`: its name, or for IRIs `<IRI>` or `prefix:local`.
     pub fn parse_relation(&self, text: &str) -> Result<u32, UnknownName> {
         self.parse(text, NameKind::Relation)
+    }
+
+    /// The graph after some edits, in their order; this one stays as it is and shares its memory. New names get the next ids, and
+    /// no name is forgotten, nor changes its id. Takes time in proportion to the edits since the graph was last
+    /// [flat](Graph::flattened) and the degrees of the entities they touch. To remove what is not there changes nothing.
+    pub fn edited(&self, edits: &[NamedEdit<'_>]) -> Result<Graph, GraphError> {
+        let (mut entities, mut relations) = (Names::over(&self.entities), Names::over(&self.relations));
+        let mut changes = Vec::with_capacity(edits.len());
+        for &NamedEdit { triple: [head, relation, tail], present } in edits {
+            let ids = match present {
+                true => Some((entities.intern(head), relations.intern(relation), entities.intern(tail))),
+                false => (|| Some((entities.id(head)?, relations.id(relation)?, entities.id(tail)?)))(),
+            };
+            if let Some((head, relation, tail)) = ids {
+                changes.push(Edit { triple: Triple { head, relation, tail }, present });
+            }
+        }
+        let topology = self.topology.edited(entities.len() as u32, relations.len() as u32, &changes)?;
+        Ok(Graph {
+            entities: if entities.len() > self.entities.len() { Arc::new(entities) } else { self.entities.clone() },
+            relations: if relations.len() > self.relations.len() {
+                Arc::new(relations)
+            } else {
+                self.relations.clone()
+            },
+            topology: Arc::new(topology),
+            prefixes: self.prefixes.clone(),
+        })
+    }
+
+    /// The same graph with the same ids and an index of its own, without traces of edits.
+    pub fn flattened(&self) -> Result<Graph, GraphError> {
+        Ok(Graph {
+            entities: Arc::new(self.entities.flattened()),
+            relations: Arc::new(self.relations.flattened()),
+            topology: Arc::new(self.topology.flattened()?),
+            prefixes: self.prefixes.clone(),
+        })
     }
 
     fn parse(&self, text: &str, kind: NameKind) -> Result<u32, UnknownName> {
@@ -255,6 +303,11 @@ impl GraphBuilder {
         // Both lengths fit: ids are below u32::MAX.
         let nodes = self.entities.len() as u32;
         let topology = Topology::build(nodes, self.relations.len() as u32, self.triples)?;
-        Ok(Graph { entities: self.entities, relations: self.relations, topology, prefixes: self.prefixes })
+        Ok(Graph {
+            entities: Arc::new(self.entities),
+            relations: Arc::new(self.relations),
+            topology: Arc::new(topology),
+            prefixes: self.prefixes,
+        })
     }
 }

@@ -157,7 +157,7 @@ impl Mask {
             let mut loop_gone = false;
             for in_slot in at_node.chunk_by(|a, b| a.1 == b.1) {
                 let slot = in_slot[0].1;
-                let step = topology.slots()[(record.first() + slot) as usize].step();
+                let step = topology.slot(record.first() + slot).step();
                 let whole = topology.half_steps(&step).len();
                 if in_slot.len() < whole {
                     let start = self.steps.len() as u32;
@@ -197,7 +197,7 @@ impl Mask {
 /// Where the half-step from `v` to `w` stands; `None` only if the topology lacks it.
 fn locate(topology: &Topology, v: NodeId, w: NodeId, half_step: u32) -> Option<(NodeId, u32, u32)> {
     let slot = topology.find_slot(v, w)?;
-    let step = topology.slots()[(topology.record(v).first() + slot) as usize].step();
+    let step = topology.slot(topology.record(v).first() + slot).step();
     let position = topology.half_steps(&step).binary_search(&half_step).ok()?;
     Some((v, slot, position as u32))
 }

@@ -9,10 +9,13 @@ use hashbrown::HashTable;
 use std::fmt;
 use std::hash::BuildHasher;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A set of names with ids `0..len`, in the order of first sight.
 #[derive(Clone, Default)]
 pub struct Names {
+    /// Names with the first ids, shared with other sets; what follows is about the rest.
+    base: Option<Arc<Names>>,
     text: String,
     ends: Vec<usize>,
     ids: HashTable<u32>,
@@ -35,18 +38,44 @@ impl Names {
     }
 
     fn intern_hashed(&mut self, hash: u64, name: &str) -> u32 {
-        if let Some(&id) = self.ids.find(hash, |&id| self.get(id) == name) {
+        if let Some(id) = self.base.as_ref().and_then(|base| base.id(name)) {
             return id;
         }
-        if self.ends.len() == u32::MAX as usize {
+        let first = self.first();
+        if let Some(&own) = self.ids.find(hash, |&own| slice(&self.text, &self.ends, own) == name) {
+            return first + own;
+        }
+        if self.len() == u32::MAX as usize {
             return u32::MAX;
         }
-        let id = self.ends.len() as u32;
+        let own = self.ends.len() as u32;
         self.text.push_str(name);
         self.ends.push(self.text.len());
         let (text, ends, hasher) = (&self.text, &self.ends, &self.hasher);
-        self.ids.insert_unique(hash, id, |&id| hasher.hash_one(slice(text, ends, id).as_bytes()));
-        id
+        self.ids.insert_unique(hash, own, |&own| hasher.hash_one(slice(text, ends, own).as_bytes()));
+        first + own
+    }
+
+    /// The first id that is not the base's.
+    fn first(&self) -> u32 {
+        self.base.as_ref().map_or(0, |base| base.len() as u32)
+    }
+
+    /// A set that has all names of another and can take more, without a copy of the other's.
+    pub(crate) fn over(names: &Arc<Names>) -> Names {
+        match names.base {
+            Some(_) => Names::clone(names),
+            None => Names { base: Some(names.clone()), ..Names::default() },
+        }
+    }
+
+    /// The same names with the same ids in one piece.
+    pub(crate) fn flattened(&self) -> Names {
+        let mut flat = Names::new();
+        for name in self.iter() {
+            flat.intern(name);
+        }
+        flat
     }
 
     /// The ids of all names in `batch`, as if each had been [interned](Names::intern) in turn, and an empty batch.
@@ -54,6 +83,7 @@ impl Names {
     /// In a large set every step of a look-up misses the cache: table, end, text. Here each step is done for the whole batch
     /// before the next, so that the processor waits for many misses at once: half the time with 200,000 names.
     pub(crate) fn intern_batch(&mut self, batch: &mut Batch, ids: &mut Vec<u32>) {
+        debug_assert!(self.base.is_none(), "batches are for sets of their own");
         batch.hashes.clear();
         batch.spans.clear();
         ids.clear();
@@ -81,12 +111,12 @@ impl Names {
 
     /// How many names there are.
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.first() as usize + self.ends.len()
     }
 
     /// Whether there is no name.
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.len() == 0
     }
 
     /// The name of `id`.
@@ -94,18 +124,23 @@ impl Names {
     /// # Panics
     /// If `id` is not below [`len`](Names::len).
     pub fn get(&self, id: u32) -> &str {
-        slice(&self.text, &self.ends, id)
+        match &self.base {
+            Some(base) if (id as usize) < base.len() => base.get(id),
+            _ => slice(&self.text, &self.ends, id - self.first()),
+        }
     }
 
     /// The id of `name`, spelled exactly so.
     pub fn id(&self, name: &str) -> Option<u32> {
         let hash = self.hasher.hash_one(name.as_bytes());
-        self.ids.find(hash, |&id| self.get(id) == name).copied()
+        let own = || self.ids.find(hash, |&own| slice(&self.text, &self.ends, own) == name);
+        let first = self.first();
+        self.base.as_ref().and_then(|base| base.id(name)).or_else(|| own().map(|own| first + own))
     }
 
     /// All names, in the order of their ids.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> + '_ {
-        (0..self.ends.len()).map(|id| self.get(id as u32))
+        (0..self.len()).map(|id| self.get(id as u32))
     }
 
     /// Up to `k` names that `name` may have been meant for, the nearest first.
@@ -118,7 +153,10 @@ impl Names {
 
     /// Heap memory held, in bytes.
     pub fn memory_bytes(&self) -> usize {
-        self.text.capacity() + self.ends.capacity() * size_of::<usize>() + self.ids.allocation_size()
+        self.base.as_ref().map_or(0, |base| base.memory_bytes())
+            + self.text.capacity()
+            + self.ends.capacity() * size_of::<usize>()
+            + self.ids.allocation_size()
     }
 
     /// Gives back the room kept for more names.
@@ -177,6 +215,23 @@ mod tests {
         assert_eq!(names.id("ü b"), Some(3));
         assert_eq!(names.id("c"), None);
         assert_eq!(names.len(), 4);
+    }
+
+    #[test]
+    fn a_set_over_another_goes_on_with_its_ids() {
+        let mut names = Names::new();
+        ["b", "a"].map(|n| names.intern(n));
+        let shared = Arc::new(names);
+        let mut more = Names::over(&shared);
+        assert_eq!(["a", "c", "b", "d", "c"].map(|n| more.intern(n)), [1, 2, 0, 3, 2]);
+        // And once more: one layer, whatever is added later.
+        let mut third = Names::over(&Arc::new(more));
+        assert_eq!(third.intern("e"), 4);
+        assert_eq!(third.iter().collect::<Vec<_>>(), ["b", "a", "c", "d", "e"]);
+        assert_eq!((third.id("d"), third.id("b"), third.id("x"), third.len()), (Some(3), Some(0), None, 5));
+        assert_eq!(shared.len(), 2);
+        let flat = third.flattened();
+        assert!(flat.base.is_none() && flat.iter().eq(third.iter()));
     }
 
     #[test]

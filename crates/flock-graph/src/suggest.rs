@@ -60,7 +60,7 @@ pub(crate) fn split_iri(name: &str) -> (&str, &str) {
 }
 
 /// Writes `name` to `out` in lower case, with `_` and `-` as spaces.
-fn fold(name: &str, out: &mut String) {
+pub(crate) fn fold(name: &str, out: &mut String) {
     out.clear();
     for c in name.chars() {
         match c {

@@ -1,6 +1,7 @@
 //! The names-free index of one graph: which triples there are, and where a walk can go from each node.
 //!
-//! Two views of the same triples, both built by sorting, neither changed afterwards:
+//! Two views of the same triples, both built by sorting, neither changed afterwards (edits are kept beside them, see
+//! [`Topology::edited`]):
 //!
 //! - **Edges**: `(head, tail)` packed in a `u64`, sorted by (relation, head, tail). A triple's position is its id. A second
 //!   `u32` permutation sorted by (relation, tail, head) answers inverse types. 12 bytes a triple.
@@ -15,6 +16,9 @@
 //! Half-steps are stored as `2r` and `2r + 1`: the coin is then an exclusive or, where `r + R` would cost the walk a branch.
 
 mod huge;
+mod patch;
+
+pub use patch::Edit;
 
 use thiserror::Error;
 
@@ -164,6 +168,7 @@ pub struct Topology {
     by_tail: Vec<u32>,   // (triples): ids sorted by (relation, tail, head)
     relations: Vec<u32>, // relations that have a triple, ascending
     adjacency: Adjacency,
+    patch: Option<Box<patch::Patch>>, // if there is one, edges, by_tail and adjacency are its base's
 }
 
 /// Where a walk can go from each node.
@@ -198,12 +203,12 @@ impl Topology {
         let by_tail = sort_by_tail(&edges, &offsets);
         let adjacency = Adjacency::build(num_nodes, &edges, &offsets)?;
         let relations = (0..num_relations).filter(|&r| offsets[r as usize] < offsets[r as usize + 1]).collect();
-        Ok(Topology { num_relations, edges, offsets, by_tail, relations, adjacency })
+        Ok(Topology { num_relations, edges, offsets, by_tail, relations, adjacency, patch: None })
     }
 
     /// Number of nodes, those without an edge included.
     pub fn num_nodes(&self) -> u32 {
-        self.adjacency.nodes.len() as u32
+        self.patch.as_ref().map_or(self.adjacency.nodes.len() as u32, |p| p.num_nodes)
     }
     /// Number `R` of raw relations.
     #[inline]
@@ -232,17 +237,17 @@ impl Topology {
     }
     /// Number of distinct triples.
     pub fn num_triples(&self) -> usize {
-        self.edges.len()
+        self.offsets[self.num_relations as usize] as usize
     }
 
     /// All triples in (relation, head, tail) order; the position is the triple's id.
     pub fn triples(&self) -> impl ExactSizeIterator<Item = Triple> + '_ {
         let mut relation = 0;
-        self.edges.iter().enumerate().map(move |(id, &edge)| {
+        (0..self.num_triples()).map(move |id| {
             while self.offsets[relation + 1] as usize <= id {
                 relation += 1;
             }
-            unpack(edge, relation as u32)
+            self.nth(relation as u32, id)
         })
     }
 
@@ -251,14 +256,28 @@ impl Topology {
     /// # Panics
     /// If `id` is not below [`Topology::num_triples`].
     pub fn triple(&self, id: u32) -> Triple {
-        let edge = self.edges[id as usize];
         let relation = self.offsets.partition_point(|&start| start <= id) - 1;
-        unpack(edge, relation as u32)
+        self.nth(relation as u32, id as usize)
+    }
+
+    /// The triple with this id, which belongs to this relation.
+    #[inline]
+    fn nth(&self, relation: u32, id: usize) -> Triple {
+        match &self.patch {
+            None => unpack(self.edges[id], relation),
+            Some(patch) => {
+                let (head, tail) = patch.nth(relation, id as u32 - self.offsets[relation as usize]);
+                Triple { head, relation, tail }
+            }
+        }
     }
 
     /// The id of a triple, if the graph has it.
     pub fn triple_id(&self, t: Triple) -> Option<u32> {
         let range = self.relation_range(t.relation);
+        if let Some(patch) = &self.patch {
+            return patch.position(t).map(|position| range.start as u32 + position);
+        }
         let found = self.edges[range.clone()].binary_search(&pack(t.head, t.tail)).ok()?;
         Some((range.start + found) as u32)
     }
@@ -266,7 +285,12 @@ impl Topology {
     /// Known answers of (head, type, ?) for raw and inverse types, sorted and distinct; none for "no type" or unknown ids.
     pub fn answers(&self, head: NodeId, t: TypeId) -> impl ExactSizeIterator<Item = NodeId> + '_ {
         let inverse = t >= self.num_relations;
-        let range = self.relation_range(if inverse { t - self.num_relations } else { t });
+        let relation = if inverse { t - self.num_relations } else { t };
+        if let Some(patch) = &self.patch {
+            let answers = if t < self.num_types() { patch.answers(head, relation, inverse) } else { Vec::new() };
+            return Either::Right(answers.into_iter());
+        }
+        let range = self.relation_range(relation);
         let (low, high) = if inverse {
             let ids = &self.by_tail[range.clone()];
             let tail = |&id: &u32| self.edges[id as usize] as u32;
@@ -276,9 +300,9 @@ impl Topology {
             let source = |&edge: &u64| (edge >> 32) as u32;
             (edges.partition_point(|e| source(e) < head), edges.partition_point(|e| source(e) <= head))
         };
-        (range.start + low..range.start + high).map(move |i| {
+        Either::Left((range.start + low..range.start + high).map(move |i| {
             if inverse { (self.edges[self.by_tail[i] as usize] >> 32) as u32 } else { self.edges[i] as u32 }
-        })
+        }))
     }
 
     /// The raw relations `r` with `(head, r, tail)` in the graph, ascending.
@@ -286,8 +310,8 @@ impl Topology {
         let Some(local) = self.find_slot(head, tail) else {
             return Vec::new();
         };
-        let slot = self.adjacency.slots[(self.adjacency.nodes[head as usize].first + local) as usize];
-        let half_steps = self.half_steps(&slot.step()).to_vec();
+        let step = self.slot(self.record(head).first + local).step();
+        let half_steps = self.half_steps(&step).to_vec();
         half_steps.into_iter().filter(|s| s & 1 == 0).map(|s| s / 2).collect()
     }
 
@@ -309,8 +333,22 @@ impl Topology {
     /// The distinct neighbours in increasing order, the node itself excluded.
     pub fn neighbours(&self, v: NodeId) -> impl ExactSizeIterator<Item = NodeId> + '_ {
         let record = self.record(v);
-        let first = record.first as usize;
-        self.adjacency.slots[first..first + record.degree() as usize].iter().map(|slot| slot.neighbour())
+        (record.first..record.first + record.degree()).map(|at| self.slot(at).neighbour())
+    }
+
+    /// The triples that touch a node, each once, grouped by neighbour; none for an unknown node.
+    pub fn triples_at(&self, v: NodeId) -> Vec<Triple> {
+        let record = self.record(v);
+        let mut triples = Vec::new();
+        for at in record.first..record.first + record.degree() + record.loops() {
+            let slot = self.slot(at);
+            let w = slot.neighbour();
+            triples.extend(self.half_steps(&slot.step()).iter().map(|s| match s & 1 {
+                0 => Triple { head: v, relation: s / 2, tail: w },
+                _ => Triple { head: w, relation: s / 2, tail: v },
+            }));
+        }
+        triples
     }
 
     /// Bytes held by the index.
@@ -318,7 +356,8 @@ impl Topology {
         fn bytes<T>(v: &Vec<T>) -> usize {
             v.capacity() * size_of::<T>()
         }
-        bytes(&self.edges)
+        self.patch.as_ref().map_or(0, |p| p.memory_bytes())
+            + bytes(&self.edges)
             + bytes(&self.offsets)
             + bytes(&self.by_tail)
             + bytes(&self.relations)
@@ -349,31 +388,39 @@ impl Topology {
     /// If `id` is not below [`Topology::num_triples`].
     #[inline]
     pub fn ends(&self, id: usize) -> (NodeId, NodeId) {
+        if self.patch.is_some() {
+            let Triple { head, tail, .. } = self.triple(id as u32);
+            return (head, tail);
+        }
         ((self.edges[id] >> 32) as u32, self.edges[id] as u32)
     }
 
     /// The node's record; that of an isolated node if the node is unknown.
     #[inline]
     pub fn record(&self, v: NodeId) -> NodeRecord {
-        self.adjacency.nodes.get(v as usize).copied().unwrap_or_default()
+        match &self.patch {
+            None => self.adjacency.nodes.get(v as usize).copied().unwrap_or_default(),
+            Some(patch) => patch.record(v),
+        }
     }
 
-    /// All node records.
+    /// A slot by its index, as the records say.
+    ///
+    /// # Panics
+    /// If no record has such a slot.
     #[inline]
-    pub fn records(&self) -> &[NodeRecord] {
-        &self.adjacency.nodes
+    pub fn slot(&self, at: u32) -> Slot {
+        match &self.patch {
+            None => self.adjacency.slots[at as usize],
+            Some(patch) => patch.slot(at),
+        }
     }
 
-    /// All slots, grouped by node as the records say.
+    /// The bare arrays, for walking at full speed; none of a patched graph, which has to be asked.
     #[inline]
-    pub fn slots(&self) -> &[Slot] {
-        &self.adjacency.slots
-    }
-
-    /// The lists of parallel half-steps that [`Step::list`] points into: each is its length, then the half-steps ascending.
-    #[inline]
-    pub fn parallel(&self) -> &[u32] {
-        &self.adjacency.parallel
+    pub fn arrays(&self) -> Option<Arrays<'_>> {
+        let Adjacency { nodes, slots, parallel } = &self.adjacency;
+        self.patch.is_none().then_some(Arrays { records: nodes, slots, parallel })
     }
 
     /// The type of a half-step.
@@ -388,9 +435,16 @@ impl Topology {
         if v == w {
             return (record.loops() == 1).then_some(record.degree());
         }
-        let first = record.first as usize;
-        let slots = &self.adjacency.slots[first..first + record.degree() as usize];
-        slots.binary_search_by_key(&w, |slot| slot.neighbour()).ok().map(|at| at as u32)
+        let (mut low, mut high) = (0, record.degree());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.slot(record.first + middle).neighbour().cmp(&w) {
+                std::cmp::Ordering::Equal => return Some(middle),
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        None
     }
 
     /// The half-steps of a slot, ascending.
@@ -399,14 +453,65 @@ impl Topology {
     /// If `step` does not come from a slot of this topology.
     #[inline]
     pub fn half_steps<'a>(&'a self, step: &'a Step) -> &'a [u32] {
-        if step.single().is_some() {
-            return std::slice::from_ref(&step.0);
+        match &self.patch {
+            None => half_steps(&self.adjacency.parallel, step),
+            Some(patch) => patch.half_steps(step),
         }
-        let list = step.list() as usize;
-        let count = self.adjacency.parallel[list] as usize;
-        &self.adjacency.parallel[list + 1..list + 1 + count]
     }
 }
+
+/// The arrays of a graph's index.
+#[derive(Copy, Clone, Debug)]
+pub struct Arrays<'a> {
+    /// All node records.
+    pub records: &'a [NodeRecord],
+    /// All slots, grouped by node as the records say.
+    pub slots: &'a [Slot],
+    /// The lists of parallel half-steps that [`Step::list`] points into: each is its length, then the half-steps ascending.
+    pub parallel: &'a [u32],
+}
+
+impl<'a> Arrays<'a> {
+    /// As [`Topology::half_steps`].
+    #[inline]
+    pub fn half_steps(&self, step: &'a Step) -> &'a [u32] {
+        half_steps(self.parallel, step)
+    }
+}
+
+#[inline]
+fn half_steps<'a>(parallel: &'a [u32], step: &'a Step) -> &'a [u32] {
+    if step.single().is_some() {
+        return std::slice::from_ref(&step.0);
+    }
+    let list = step.list() as usize;
+    let count = parallel[list] as usize;
+    &parallel[list + 1..list + 1 + count]
+}
+
+/// One of two ways to iterate.
+enum Either<A, B> {
+    Left(A),
+    Right(B),
+}
+
+impl<T, A: ExactSizeIterator<Item = T>, B: ExactSizeIterator<Item = T>> Iterator for Either<A, B> {
+    type Item = T;
+    fn next(&mut self) -> Option<T> {
+        match self {
+            Either::Left(a) => a.next(),
+            Either::Right(b) => b.next(),
+        }
+    }
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match self {
+            Either::Left(a) => a.size_hint(),
+            Either::Right(b) => b.size_hint(),
+        }
+    }
+}
+
+impl<T, A: ExactSizeIterator<Item = T>, B: ExactSizeIterator<Item = T>> ExactSizeIterator for Either<A, B> {}
 
 #[inline]
 fn pack(head: NodeId, tail: NodeId) -> u64 {

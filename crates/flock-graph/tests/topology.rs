@@ -124,7 +124,7 @@ fn ways_out(g: &Topology, mask: Option<&Mask>, v: u32) -> BTreeMap<u32, Vec<u32>
     let mut ways = BTreeMap::new();
     for index in 0..kept {
         let position = nth_kept(gone, index);
-        let slot = g.slots()[(record.first() + position) as usize];
+        let slot = g.slot(record.first() + position);
         let step = slot.step();
         let steps = g.half_steps(&step);
         let hidden_steps = hidden.map_or(&[][..], |(m, h)| m.hidden_steps(h, position));

@@ -14,8 +14,10 @@ use std::fmt;
 use flock_graph::Graph;
 use serde::Serialize;
 
+use crate::calibrate::Calibration;
 use crate::checkpoint::Task;
 use crate::ensemble::{Ask, Score, Scores};
+use crate::explain::{Evidence, ReasonReport};
 use crate::question::Question;
 
 /// Which candidates count, and how many are listed.
@@ -46,6 +48,7 @@ pub struct Answer {
 
 /// The candidates that no walk reached: all have the same score.
 #[derive(Copy, Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Unreached {
     /// How many there are.
     pub count: u32,
@@ -139,6 +142,7 @@ impl Ranking {
 
 /// The model behind an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ModelName {
     /// What it predicts.
     pub task: Task,
@@ -158,9 +162,13 @@ impl fmt::Display for ModelName {
 
 /// An answer by name.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct NamedAnswer<'a> {
     /// 1 + the number of candidates with a strictly higher logit.
     pub rank: u32,
+    /// The entity or raw relation.
+    #[serde(skip)]
+    pub id: u32,
     /// The full name.
     pub name: &'a str,
     /// Mean logit over the passes.
@@ -173,10 +181,26 @@ pub struct NamedAnswer<'a> {
     pub visits: Option<u32>,
     /// Whether the graph already has it.
     pub known: bool,
+    /// The weightiest way from the query to it, if reasons were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<ReasonReport<'a>>,
+}
+
+/// What makes a reply's probabilities: a map fitted to this graph.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct CalibratedBy {
+    /// Expected calibration error of σ(logit), on held-out edges of the graph.
+    pub error_before: f64,
+    /// The same of the map.
+    pub error_after: f64,
+    /// Held-out edges asked about.
+    pub queries: usize,
 }
 
 /// A question and its answers by name: one line of JSON output.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Reply<'a> {
     /// Head, relation and tail, `?` for what was asked.
     pub query: [&'a str; 3],
@@ -196,6 +220,12 @@ pub struct Reply<'a> {
     pub passes: u32,
     /// The model.
     pub model: &'a ModelName,
+    /// Why there are no more passes, if there was a budget: `time`, `steady` or `passes`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<&'static str>,
+    /// What the probabilities come from, if not from σ(logit).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<CalibratedBy>,
 }
 
 impl<'a> Reply<'a> {
@@ -212,6 +242,7 @@ impl<'a> Reply<'a> {
         let ranking = Ranking::new(scores, question.num_candidates(topology), &question.known(topology), request)?;
         let named = |a: &Answer| NamedAnswer {
             rank: a.rank,
+            id: a.id,
             name: question.answer_name(graph, a.id),
             logit: a.score.logit,
             probability: a.score.probability(),
@@ -219,6 +250,7 @@ impl<'a> Reply<'a> {
             spread: if ask.passes > 1 { a.score.spread } else { 0.0 },
             visits: (question.task() == Task::Entity).then_some(a.score.visits),
             known: a.known,
+            reason: None,
         };
         Ok(Reply {
             query: question.names(graph),
@@ -230,6 +262,26 @@ impl<'a> Reply<'a> {
             walks: ask.walks,
             passes: ask.passes,
             model,
+            stopped: None,
+            calibration: None,
         })
+    }
+
+    /// The same with probabilities of a calibration.
+    pub fn calibrated(mut self, by: &Calibration) -> Reply<'a> {
+        self.answers.iter_mut().for_each(|a| a.probability = by.map.at(a.logit));
+        self.unreached.probability = by.map.at(self.unreached.logit);
+        let Calibration { error_before, error_after, queries, .. } = *by;
+        self.calibration = Some(CalibratedBy { error_before, error_after, queries });
+        self
+    }
+
+    /// The same with a reason for each answer that has one. `evidence` is that of the answers, in their order.
+    pub fn with_reasons(mut self, graph: &'a Graph, evidence: &[Evidence]) -> Reply<'a> {
+        for (answer, evidence) in self.answers.iter_mut().zip(evidence) {
+            let best = evidence.reasons.iter().find(|r| !r.path.triples.is_empty());
+            answer.reason = best.map(|r| ReasonReport::new(graph, &r.path, r.share, r.count));
+        }
+        self
     }
 }

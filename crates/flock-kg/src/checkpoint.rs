@@ -35,6 +35,7 @@ const VERSION_KEY: &str = "format_version";
 /// What a model predicts.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Task {
     /// Entities: (h, r, ?).
     Entity,

@@ -99,6 +99,17 @@ impl<'a> Asker<'a> {
         Ok(scores.chunks(passes).map(combine).collect())
     }
 
+    /// One pass of a query, with all threads. Passes in order, put in a [`Tally`], give what [`Asker::ask`] gives.
+    pub fn pass(&self, query: &WalkQuery, ask: Ask, pass: u32) -> Result<PassScores, ModelError> {
+        self.model.check(self.view.topology, query)?;
+        let draw = Draw { walks: ask.walks.max(1), seed: ask.seed, pass, options: ask.options };
+        let mut buffers = self.lock().pop().unwrap_or_default();
+        let team = if self.pool.current_num_threads() > 1 { Team::Pool } else { Team::Solo };
+        let scores = self.pool.install(|| self.model.pass(self.view, query, draw, &mut buffers, team));
+        self.lock().push(buffers);
+        Ok(scores)
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<PassBuffers>> {
         // A poisoned lock means a panic elsewhere; buffers hold nothing that a panic could leave half done.
         self.buffers.lock().unwrap_or_else(|e| e.into_inner())
@@ -107,13 +118,6 @@ impl<'a> Asker<'a> {
 
 /// The mean over passes. A candidate that a pass did not reach has that pass's unreached score there.
 fn combine(passes: &[PassScores]) -> Scores {
-    let count = passes.len() as f64;
-    let unreached: (f64, f64) =
-        passes.iter().map(|p| f64::from(p.unreached)).fold((0.0, 0.0), |(s, q), u| (s + u, q + u * u));
-    let score = |(sum, squares): (f64, f64), visits| {
-        let logit = sum / count;
-        Score { logit, spread: (squares / count - logit * logit).max(0.0).sqrt(), visits }
-    };
     if let [pass] = passes {
         let one = |logit: f32, visits| Score { logit: f64::from(logit), spread: 0.0, visits };
         let scored = pass.logits.iter().zip(&pass.visits).map(|(l, v)| one(*l, *v));
@@ -121,23 +125,63 @@ fn combine(passes: &[PassScores]) -> Scores {
         reached.sort_unstable_by_key(|(id, _)| *id);
         return Scores { reached, unreached: one(pass.unreached, 0), stages: pass.stages };
     }
-    let mut stages = Stages::default();
-    let mut sums: HashMap<u32, ((f64, f64), u32)> = HashMap::with_capacity(passes.first().map_or(0, |p| p.ids.len()));
-    for pass in passes {
-        stages.add(&pass.stages);
+    let mut tally = Tally::default();
+    passes.iter().for_each(|pass| tally.add(pass));
+    tally.scores()
+}
+
+/// Passes added up one by one, for those who want to know the mean before the last is done.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    passes: u32,
+    unreached: Sums,
+    above: HashMap<u32, (Sums, u32)>, // what reached candidates have beyond the unreached, and visits
+    stages: Stages,
+}
+
+/// Sums of logits and of their squares.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    logits: f64,
+    squares: f64,
+}
+
+impl Tally {
+    /// Adds a pass. The order matters to the last bit.
+    pub fn add(&mut self, pass: &PassScores) {
         let shared = f64::from(pass.unreached);
+        self.passes += 1;
+        self.unreached.logits += shared;
+        self.unreached.squares += shared * shared;
+        self.stages.add(&pass.stages);
         for ((&id, &logit), &visits) in pass.ids.iter().zip(&pass.logits).zip(&pass.visits) {
             let logit = f64::from(logit);
-            let entry = sums.entry(id).or_insert((unreached, 0));
-            entry.0.0 += logit - shared;
-            entry.0.1 += logit * logit - shared * shared;
-            entry.1 += visits;
+            let (sums, count) = self.above.entry(id).or_default();
+            sums.logits += logit - shared;
+            sums.squares += logit * logit - shared * shared;
+            *count += visits;
         }
     }
-    let mut reached: Vec<(u32, Score)> =
-        sums.into_iter().map(|(id, (sums, visits))| (id, score(sums, visits))).collect();
-    reached.sort_unstable_by_key(|(id, _)| *id);
-    Scores { reached, unreached: score(unreached, 0), stages }
+
+    /// How many passes were added.
+    pub fn passes(&self) -> u32 {
+        self.passes
+    }
+
+    /// The scores of all passes added so far.
+    pub fn scores(&self) -> Scores {
+        let count = f64::from(self.passes.max(1));
+        let score = |above: Sums, visits| {
+            let logit = (self.unreached.logits + above.logits) / count;
+            let variance = (self.unreached.squares + above.squares) / count - logit * logit;
+            let spread = if self.passes > 1 { variance.max(0.0).sqrt() } else { 0.0 };
+            Score { logit, spread, visits }
+        };
+        let mut reached: Vec<(u32, Score)> =
+            self.above.iter().map(|(id, (sums, visits))| (*id, score(*sums, *visits))).collect();
+        reached.sort_unstable_by_key(|(id, _)| *id);
+        Scores { reached, unreached: score(Sums::default(), 0), stages: self.stages }
+    }
 }
 
 #[cfg(test)]

@@ -7,12 +7,15 @@
 pub mod answers;
 pub mod base_walks;
 pub mod bench;
+pub mod budget;
 pub mod bundled;
+pub mod calibrate;
 pub mod checkpoint;
 pub mod data;
 pub mod datasets;
 pub mod ensemble;
 pub mod eval;
+pub mod explain;
 pub mod gradient;
 pub mod import;
 pub mod init;

@@ -6,6 +6,7 @@
 use std::time::Instant;
 
 use flock_graph::{Mask, NodeId, Topology, TypeId};
+use flock_kernels::consensus::Side;
 use flock_kernels::head::{self, Head};
 use flock_kernels::linear::{Activation, Linear};
 use flock_kernels::{Aligned, D, Engine, F, H};
@@ -128,6 +129,29 @@ impl PassBuffers {
         (&self.states, &self.recorder)
     }
 
+    /// The raw walks of the last update: nodes, types and directions, (W, L) each.
+    pub(crate) fn walks(&self) -> (&[NodeId], &[TypeId], &[u8]) {
+        (&self.nodes, &self.types, &self.dirs)
+    }
+
+    /// Where the last update's walks stood on a node (or showed a type), in their order, and what each of these positions
+    /// weighed in the consensus, per head.
+    pub(crate) fn weights(&self, side: Side, id: u32) -> Vec<(usize, [f32; H])> {
+        let (local, locals) = match side {
+            Side::Node => (self.recorder.local_node(id), &self.records.node),
+            Side::Type => (self.recorder.local_type(id), &self.records.ty),
+        };
+        let Some(local) = local else { return Vec::new() };
+        let positions = locals.iter().enumerate().filter(|(_, l)| **l == local).map(|(at, _)| at);
+        positions.zip(self.work.weights(side, local)).collect()
+    }
+
+    /// What the last consensus read at a node or type, by local id.
+    #[cfg(test)]
+    pub(crate) fn group_rows(&self, side: Side, local: u32) -> Vec<Vec<f32>> {
+        self.work.group_rows(side, local)
+    }
+
     /// Buffers that hold these states, numbered by this recorder.
     pub fn with_states(recorder: Recorder, states: States) -> PassBuffers {
         PassBuffers { recorder, states, ..PassBuffers::default() }
@@ -225,6 +249,19 @@ impl Model {
         buffers: &mut PassBuffers,
         team: Team,
     ) -> PassScores {
+        self.pass_watched(view, query, draw, buffers, team, &mut |_, _| ())
+    }
+
+    /// As [`Model::pass`]; `watch` sees the buffers after each update.
+    pub(crate) fn pass_watched(
+        &self,
+        view: View<'_>,
+        query: &WalkQuery,
+        draw: Draw,
+        buffers: &mut PassBuffers,
+        team: Team,
+        watch: &mut dyn FnMut(usize, &PassBuffers),
+    ) -> PassScores {
         let mut stages = Stages::default();
         buffers.recorder.begin(query, view.topology.no_type());
         buffers.states.clear();
@@ -241,6 +278,7 @@ impl Model {
             let met = [recorder.nodes().len(), recorder.types().len()];
             let wanted = self.wanted(i, query, recorder);
             update.run(records, met, &wanted, states, work, team, &mut stages);
+            watch(i, buffers);
         }
         let mut clock = Instant::now();
         let mut scores = self.score(view.topology.num_relations(), query, buffers, team);

@@ -126,6 +126,33 @@ pub struct Workspace {
     list: Vec<u32>,
 }
 
+impl Workspace {
+    /// The weights of a group's rows in the last consensus, per head, in the order of the positions: the softmax that the
+    /// pooling has used and not kept.
+    pub(crate) fn weights(&self, side: Side, group: u32) -> Vec<[f32; H]> {
+        let groups = &self.groups[side as usize];
+        let Ok(i) = groups.ids().binary_search(&group) else { return Vec::new() };
+        let logits = |row: u32| {
+            let row = &self.logits[row as usize * LOGITS + side as usize * H..][..H];
+            std::array::from_fn::<f32, H, _>(|k| row[k])
+        };
+        let rows: Vec<[f32; H]> = groups.rows(i).iter().map(|row| logits(*row)).collect();
+        let max = rows.iter().fold([f32::NEG_INFINITY; H], |m, row| std::array::from_fn(|k| m[k].max(row[k])));
+        let e = rows.iter().map(|row| std::array::from_fn::<f32, H, _>(|k| (row[k] - max[k]).exp()));
+        let e: Vec<[f32; H]> = e.collect();
+        let total = e.iter().fold([0.0f32; H], |t, row| std::array::from_fn(|k| t[k] + row[k]));
+        e.iter().map(|row| std::array::from_fn(|k| row[k] / total[k])).collect()
+    }
+
+    /// What the consensus read of a group's positions, in their order.
+    #[cfg(test)]
+    pub(crate) fn group_rows(&self, side: Side, group: u32) -> Vec<Vec<f32>> {
+        let groups = &self.groups[side as usize];
+        let i = groups.ids().binary_search(&group).unwrap();
+        groups.rows(i).iter().map(|row| self.x[*row as usize * D..][..D].to_vec()).collect()
+    }
+}
+
 /// Buffers of one thread.
 #[derive(Default)]
 struct Scratch {

@@ -698,9 +698,9 @@ mod table {
             picked.truncate(count);
         } else {
             // Many: at least half of the draws are new.
-            let first = g.record(v).first() as usize;
+            let first = g.record(v).first();
             while picked.len() < count {
-                let w = g.slots()[first + s.below(degree as u64) as usize].neighbour();
+                let w = g.slot(first + s.below(degree as u64) as u32).neighbour();
                 if !picked.contains(&w) {
                     picked.push(w);
                 }

@@ -15,7 +15,7 @@ use crate::query::{WalkOptions, WalkQuery};
 use crate::rng::{Key, Stream, split};
 use crate::starts::{Start, Starts};
 use flock_graph::mask::{HiddenNode, nth_kept};
-use flock_graph::topology::{NodeRecord, Step};
+use flock_graph::topology::{Arrays, NodeRecord, Slot, Step};
 use flock_graph::{Mask, NodeId, Topology, TypeId};
 use std::ops::Range;
 
@@ -114,9 +114,11 @@ pub fn sample_from(
     let outputs = nodes.chunks_mut(block).zip(types.chunks_mut(block)).zip(dirs.chunks_mut(block));
     for (first, ((nodes, types), dirs)) in range.step_by(LANES).zip(outputs) {
         let out = Out::new(length, nodes, types, dirs);
-        match mask.filter(|m| !m.is_empty()) {
-            None => walk_block(starts, topology, Whole, options, first, out),
-            Some(mask) => walk_block(starts, topology, Masked(mask), options, first, out),
+        match (mask.filter(|m| !m.is_empty()), topology.arrays()) {
+            (None, Some(arrays)) => walk_block(starts, topology, arrays, Whole, options, first, out),
+            (Some(mask), Some(arrays)) => walk_block(starts, topology, arrays, Masked(mask), options, first, out),
+            (None, None) => walk_block(starts, topology, topology, Whole, options, first, out),
+            (Some(mask), None) => walk_block(starts, topology, topology, Masked(mask), options, first, out),
         }
     }
 }
@@ -170,6 +172,59 @@ struct Lane<H> {
     looped: u8,   // 1 if it led back to its own node
     word: u64,    // what is left of the random word
     hidden: H,    // what is hidden at the node to leave
+}
+
+/// Where a walk reads the graph: from the arrays of its index, or from a graph with edits, which looks in two places.
+trait Ground: Copy {
+    fn record(self, v: NodeId) -> NodeRecord;
+    fn slot(self, at: u32) -> Slot;
+    fn half_steps<'s>(&'s self, step: &'s Step) -> &'s [u32];
+    fn prefetch_record(self, v: NodeId);
+    fn prefetch_slot(self, at: u32);
+    fn prefetch_list(self, step: Step);
+}
+
+impl Ground for Arrays<'_> {
+    #[inline(always)]
+    fn record(self, v: NodeId) -> NodeRecord {
+        self.records.get(v as usize).copied().unwrap_or_default()
+    }
+    #[inline(always)]
+    fn slot(self, at: u32) -> Slot {
+        self.slots[at as usize]
+    }
+    #[inline(always)]
+    fn half_steps<'s>(&'s self, step: &'s Step) -> &'s [u32] {
+        Arrays::half_steps(self, step)
+    }
+    #[inline(always)]
+    fn prefetch_record(self, v: NodeId) {
+        prefetch(self.records, v as usize);
+    }
+    #[inline(always)]
+    fn prefetch_slot(self, at: u32) {
+        prefetch(self.slots, at as usize);
+    }
+    #[inline(always)]
+    fn prefetch_list(self, step: Step) {
+        prefetch(self.parallel, step.list() as usize);
+    }
+}
+
+/// Asked, not foreseen: what an edit has touched is small, and the rest is rarely far.
+impl Ground for &Topology {
+    fn record(self, v: NodeId) -> NodeRecord {
+        Topology::record(self, v)
+    }
+    fn slot(self, at: u32) -> Slot {
+        Topology::slot(self, at)
+    }
+    fn half_steps<'s>(&'s self, step: &'s Step) -> &'s [u32] {
+        Topology::half_steps(self, step)
+    }
+    fn prefetch_record(self, _: NodeId) {}
+    fn prefetch_slot(self, _: u32) {}
+    fn prefetch_list(self, _: Step) {}
 }
 
 /// What a walk can see of the graph; one sampler is compiled for each.
@@ -236,9 +291,10 @@ impl<'a> View for Masked<'a> {
     }
 }
 
-fn walk_block<V: View>(
+fn walk_block<G: Ground, V: View>(
     starts: &Starts,
     topology: &Topology,
+    ground: G,
     view: V,
     options: &WalkOptions,
     first: usize,
@@ -271,7 +327,7 @@ fn walk_block<V: View>(
                 from
             }
         };
-        prefetch(topology.records(), lane.at as usize);
+        ground.prefetch_record(lane.at);
         out.put_node(i, 0, lane.at);
         out.put_step(i, 0, (topology.no_type(), NO_STEP));
     }
@@ -281,36 +337,36 @@ fn walk_block<V: View>(
 
     // The first move: nothing was left yet, and balanced starts have theirs already.
     for lane in lanes.iter_mut() {
-        aim(topology, view, lane, false);
+        aim(ground, view, lane, false);
     }
     for (i, lane) in lanes.iter_mut().enumerate() {
         match fixed[i] {
-            None => take(topology, lane, backtrack),
+            None => take(ground, lane, backtrack),
             Some((to, _)) => arrive(lane, to, backtrack),
         }
         out.put_node(i, 1, lane.at);
     }
     for (i, lane) in lanes.iter_mut().enumerate() {
-        out.put_step(i, 1, fixed[i].map_or_else(|| label(topology, view, lane, inverses), |(_, ty)| (ty, 0)));
-        aim(topology, view, lane, !backtrack);
+        out.put_step(i, 1, fixed[i].map_or_else(|| label(topology, ground, view, lane, inverses), |(_, ty)| (ty, 0)));
+        aim(ground, view, lane, !backtrack);
     }
     for position in 2..out.length {
         for (i, lane) in lanes.iter_mut().enumerate() {
-            take(topology, lane, backtrack);
+            take(ground, lane, backtrack);
             out.put_node(i, position, lane.at);
         }
         for (i, lane) in lanes.iter_mut().enumerate() {
-            out.put_step(i, position, label(topology, view, lane, inverses));
+            out.put_step(i, position, label(topology, ground, view, lane, inverses));
             // The draw after the last position is for nobody; sparing it would cost a branch.
-            aim(topology, view, lane, !backtrack);
+            aim(ground, view, lane, !backtrack);
         }
     }
 }
 
 /// Draws the slot to take and asks for it. `left_one`: the node just left is among the candidates and is to be avoided.
 #[inline(always)]
-fn aim<V: View>(topology: &Topology, view: V, lane: &mut Lane<V::Hidden>, left_one: bool) {
-    let record: NodeRecord = topology.record(lane.at);
+fn aim<G: Ground, V: View>(ground: G, view: V, lane: &mut Lane<V::Hidden>, left_one: bool) {
+    let record: NodeRecord = ground.record(lane.at);
     lane.hidden = view.hidden(lane.at, record);
     let (neighbours_gone, loops_gone) = view.gone(lane.hidden);
     let degree = record.degree() - neighbours_gone;
@@ -326,23 +382,23 @@ fn aim<V: View>(topology: &Topology, view: V, lane: &mut Lane<V::Hidden>, left_o
     lane.word = word;
     lane.chosen = record.first() + view.nth_slot(lane.hidden, index as u32);
     lane.last = record.first() + view.nth_slot(lane.hidden, candidates - 1);
-    prefetch(topology.slots(), lane.chosen as usize);
+    ground.prefetch_slot(lane.chosen);
 }
 
 /// Moves along the slot drawn, and asks for what the label and the next draw need.
 #[inline(always)]
-fn take<H>(topology: &Topology, lane: &mut Lane<H>, backtrack: bool) {
+fn take<G: Ground, H>(ground: G, lane: &mut Lane<H>, backtrack: bool) {
     if lane.last == NOWHERE {
         return;
     }
-    let mut slot = topology.slots()[lane.chosen as usize];
+    let mut slot = ground.slot(lane.chosen);
     if slot.neighbour() == lane.left {
         lane.chosen = lane.last;
-        slot = topology.slots()[lane.last as usize];
+        slot = ground.slot(lane.last);
     }
     let next = slot.neighbour();
-    prefetch(topology.records(), next as usize);
-    prefetch(topology.parallel(), slot.step().list() as usize);
+    ground.prefetch_record(next);
+    ground.prefetch_list(slot.step());
     lane.step = slot.step();
     lane.looped = u8::from(next == lane.at);
     arrive(lane, next, backtrack);
@@ -357,14 +413,20 @@ fn arrive<H>(lane: &mut Lane<H>, next: NodeId, backtrack: bool) {
 /// The type and direction of the step taken: a uniform half-step of the slot, and a coin. Without inverses no coin is thrown:
 /// the half-step itself says whether its relation is followed or gone against.
 #[inline(always)]
-fn label<V: View>(topology: &Topology, view: V, lane: &Lane<V::Hidden>, inverses: bool) -> (TypeId, u8) {
+fn label<G: Ground, V: View>(
+    topology: &Topology,
+    ground: G,
+    view: V,
+    lane: &Lane<V::Hidden>,
+    inverses: bool,
+) -> (TypeId, u8) {
     if lane.last == NOWHERE {
         return (topology.no_type(), NO_STEP);
     }
     let (half_step, coin) = match lane.step.single() {
         Some(half_step) => (half_step, (lane.word >> 63) as u32),
         None => {
-            let half_steps = topology.half_steps(&lane.step);
+            let half_steps = ground.half_steps(&lane.step);
             let hidden = view.hidden_steps(lane.hidden, lane.chosen);
             let (index, _) = split(lane.word, 2 * (half_steps.len() - hidden.len()) as u64);
             (half_steps[nth_kept(hidden, (index / 2) as u32) as usize], index as u32 & 1)

@@ -46,7 +46,7 @@ impl Batch {
     }
 
     /// The triples to hide.
-    pub(super) fn hidden(topology: &Topology, triples: &[Triple], task: Task, hide: Hide) -> Vec<Triple> {
+    pub(crate) fn hidden(topology: &Topology, triples: &[Triple], task: Task, hide: Hide) -> Vec<Triple> {
         let along = |head, tail| {
             let relations = topology.relations_between(head, tail);
             relations.into_iter().map(move |relation| Triple { head, relation, tail })

@@ -58,7 +58,7 @@ impl Subgraph {
         let mut triples = Vec::new(); // local entities, relations of the whole graph
         let mut keep = |v: u32, w: u32, slot: u32| {
             let first = topology.record(chosen.nodes[v as usize]).first();
-            let step = topology.slots()[(first + slot) as usize].step();
+            let step = topology.slot(first + slot).step();
             for &half_step in topology.half_steps(&step) {
                 let (head, tail) = if half_step & 1 == 0 { (v, w) } else { (w, v) };
                 triples.push(Triple { head, relation: half_step / 2, tail });
@@ -145,7 +145,7 @@ pub fn grow(topology: &Topology, anchor: Triple, size: usize, below: &mut impl F
         let record = topology.record(*v);
         if record.degree() > 0 {
             let slot = u64::from(record.first()) + below(u64::from(record.degree()));
-            let w = topology.slots()[slot as usize].neighbour();
+            let w = topology.slot(slot).neighbour();
             if chosen.add(w) {
                 open.push((w, 0));
                 continue;

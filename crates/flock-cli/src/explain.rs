@@ -1,0 +1,86 @@
+//! `flock-kg explain`: the reasons for one answer.
+
+use std::fs;
+use std::io::{self, Write};
+
+use flock_kg::ensemble::Ask;
+use flock_kg::explain::{ExplainOptions, Explanation, explain, svg};
+use flock_kg::question::{BLANK, Question};
+
+use crate::args;
+use crate::failure::{Failure, error, json};
+use crate::load;
+use crate::models::{self, Models};
+use crate::table::{self, Side, grouped, printable};
+
+/// Explains one answer.
+pub fn run(args: args::Explain) -> Result<(), Failure> {
+    let models = Models::open(&args.model.model, models::engine(args.model.precision)?)?;
+    let pool = models::pool(args.model.threads)?;
+    let (graph, _) = load::graph(&args.graph)?;
+    let mut texts = [args.head.as_str(), &args.relation, &args.tail];
+    let place = ["head", "relation", "tail"].iter().position(|b| *b == args.blank).unwrap_or(2);
+    let answer = std::mem::replace(&mut texts[place], BLANK);
+    let question = Question::parse(&graph, texts).map_err(error)?;
+    let answer = if place == 1 { graph.parse_relation(answer) } else { graph.parse_entity(answer) }.map_err(error)?;
+    let model = &models.get_loudly(question.task())?.model;
+    let topology = graph.topology();
+    let rule = || model.meta().base_walks(topology.num_nodes(), topology.num_triples());
+    let ask = Ask {
+        walks: args.walks.unwrap_or_else(rule),
+        passes: args.passes,
+        seed: args.seed,
+        options: model.walk_options(),
+    };
+    let options = ExplainOptions { updates: args.updates, hide: args.hide, draws: args.draws };
+    let explanation = pool
+        .install(|| explain(model, &graph, &question, answer, ask, args.top, !args.no_check, &options))
+        .map_err(error)?;
+    let show = |name: &str| printable(&graph.display(name)).into_owned();
+    if let Some(path) = &args.svg {
+        let temporary = path.with_extension("svg.tmp");
+        let written = fs::write(&temporary, svg(&explanation, show)).and_then(|()| fs::rename(&temporary, path));
+        written.map_err(|e| format!("{}: cannot write: {e}", path.display()))?;
+    }
+    let mut out = io::stdout().lock();
+    if args.json {
+        writeln!(out, "{}", json(&explanation)?)?;
+    } else {
+        write(&mut out, &explanation, show)?;
+    }
+    Ok(out.flush()?)
+}
+
+fn write(out: &mut dyn Write, e: &Explanation<'_>, show: impl Fn(&str) -> String + Copy) -> io::Result<()> {
+    writeln!(out, "{}  →  {}", e.query.map(show).join("  "), show(e.answer))?;
+    writeln!(out, "logit {:+.3}, {} passes, n = {}, seed {}", e.logit, e.passes, e.walks, e.seed)?;
+    if e.known {
+        writeln!(out, "the graph has this triple; it is hidden here, so that the reasons are others")?;
+    }
+    if e.reasons.is_empty() {
+        writeln!(out, "no walk joins the query to this answer ({} positions at it)", grouped(e.positions.into()))?;
+        return Ok(());
+    }
+    let mut rows = vec![["share", "count", "reason"].map(str::to_string).to_vec()];
+    for r in &e.reasons {
+        rows.push(vec![format!("{:.3}", r.share), grouped(r.count.into()), r.line(show)]);
+    }
+    table::write(out, &[Side::Right, Side::Right, Side::Left], &rows)?;
+    writeln!(
+        out,
+        "{:.3} of the weight of {} positions lies on walks that met the query, along {} different ways",
+        e.joined,
+        grouped(e.positions.into()),
+        grouped(e.distinct as u64)
+    )?;
+    if let Some(d) = &e.deletion {
+        let edges = if d.edges.len() == 1 { "edge" } else { "edges" };
+        write!(out, "without the {} {edges} of the best reasons the logit falls by {:.3}", d.edges.len(), d.fall)?;
+        if let Some(mean) = d.random_mean {
+            let each: Vec<String> = d.random.iter().map(|fall| format!("{fall:.3}")).collect();
+            write!(out, "; without as many random ones around them by {mean:.3} ({})", each.join(", "))?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}

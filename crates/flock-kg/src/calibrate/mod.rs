@@ -1,0 +1,159 @@
+//! Probabilities one can use: held-out edges of one's own graph say how often answers with a given logit are true.
+//!
+//! A sample of triples is hidden from the walks and asked for. The best candidates of each question that are not in the graph
+//! as the walks see it, as `predict --novel` would list them, are samples: true if they are hidden triples, else taken to be
+//! false. An [`Isotonic`] map is fitted to them. The error after is measured crosswise, by a map fitted to the other half of
+//! the questions; the map that is kept is fitted to all.
+//!
+//! What the graph merely lacks counts as false here, so the probabilities are on the low side by as much as it is incomplete.
+
+mod file;
+mod isotonic;
+mod reliability;
+
+pub use file::{CalibrationError, Calibrations};
+pub use isotonic::Isotonic;
+pub use reliability::{Bin, bins, expected_error, svg};
+
+use flock_graph::{Mask, Topology, Triple};
+use flock_walk::{Key, WalkQuery};
+use serde::{Deserialize, Serialize};
+
+use crate::answers::{Ranking, Request};
+use crate::checkpoint::Task;
+use crate::data::{Batch, Hide, Order};
+use crate::ensemble::{Ask, Asker};
+use crate::model::{Model, View};
+
+/// How a calibration is made.
+#[derive(Copy, Clone, Debug)]
+pub struct CalibrateOptions {
+    /// How many triples are held out, at most; never more than a tenth of the graph (but at least one).
+    pub queries: usize,
+    /// How many candidates of each question count.
+    pub top: usize,
+    /// How questions are asked.
+    pub ask: Ask,
+}
+
+/// What a model's logits mean on one graph.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// SHA-256 of the model's checkpoint.
+    pub model: String,
+    /// Base walk count `n` it was made with.
+    pub walks: u32,
+    /// Passes it was made with.
+    pub passes: u32,
+    /// Questions asked.
+    pub queries: usize,
+    /// Candidates looked at.
+    pub samples: usize,
+    /// How many of them were true.
+    pub positives: usize,
+    /// Expected calibration error of σ(logit).
+    pub error_before: f64,
+    /// Expected calibration error of the map, on questions it was not fitted to.
+    pub error_after: f64,
+    /// The map.
+    pub map: Isotonic,
+}
+
+/// A calibration and the bins of its diagram.
+#[derive(Clone, Debug)]
+pub struct Calibrated {
+    /// What is kept.
+    pub calibration: Calibration,
+    /// Reliability of σ(logit).
+    pub before: [Bin; 10],
+    /// Reliability of the map, crosswise.
+    pub after: [Bin; 10],
+}
+
+/// Calibrates a model on a graph. `progress` is told how many questions are done, of how many; if it answers false the rest is
+/// left and there is no result.
+pub fn calibrate(
+    model: &Model,
+    topology: &Topology,
+    pool: &rayon::ThreadPool,
+    options: &CalibrateOptions,
+    progress: &mut dyn FnMut(usize, usize) -> bool,
+) -> Result<Option<Calibrated>, CalibrationError> {
+    let task = model.meta().task;
+    let triples = topology.num_triples();
+    let held = options.queries.min((triples / 10).max(1));
+    // A pass number that no walk has, so that the choice and the walks share nothing.
+    let order = Order::new(Key { seed: options.ask.seed, pass: u32::MAX, update: 0, query: 0 }, triples as u64);
+    let held: Vec<Triple> = (0..held as u64).map(|k| topology.triple(order.get(k) as u32)).collect();
+    let mask = Mask::new(topology, &Batch::hidden(topology, &held, task, Hide::Positives));
+    let asker = Asker::new(model, View { topology, mask: Some(&mask) }, pool);
+
+    let queries: Vec<WalkQuery> = held.iter().enumerate().map(|(i, t)| question(topology, task, *t, i)).collect();
+    let mut samples: Vec<Vec<(f64, bool)>> = Vec::new(); // per question
+    for chunk in queries.chunks(4 * pool.current_num_threads()) {
+        for (query, scores) in chunk.iter().zip(asker.ask(chunk, options.ask)?) {
+            let (answers, candidates) = answers(topology, query);
+            let seen: Vec<u32> = answers.iter().filter(|(_, id)| !mask.hides(*id)).map(|(a, _)| *a).collect();
+            let request = Request { top: options.top, novel: true, among: None };
+            let ranking = Ranking::new(&scores, candidates, &seen, &request)?;
+            let truth = |id: u32| answers.binary_search_by_key(&id, |a| a.0).is_ok();
+            samples.push(ranking.answers.iter().map(|a| (a.score.logit, truth(a.id))).collect());
+        }
+        if !progress(samples.len(), queries.len()) {
+            return Ok(None);
+        }
+    }
+    let all: Vec<(f64, bool)> = samples.iter().flatten().copied().collect();
+    const LEAST: usize = 40;
+    if all.len() < LEAST {
+        return Err(CalibrationError::TooFew { found: all.len(), expected: LEAST, triples });
+    }
+    let half = |odd: usize| -> Vec<(f64, bool)> { samples.iter().skip(odd).step_by(2).flatten().copied().collect() };
+    let halves = [half(0), half(1)];
+    let crosswise = |i: usize| {
+        let map = Isotonic::fit(&halves[1 - i]);
+        halves[i].iter().map(move |(logit, truth)| (map.at(*logit), *truth))
+    };
+    let before = bins(all.iter().map(|(logit, truth)| (1.0 / (1.0 + (-logit).exp()), *truth)));
+    let after = bins(crosswise(0).chain(crosswise(1)));
+    let calibration = Calibration {
+        model: model.hash().to_string(),
+        walks: options.ask.walks,
+        passes: options.ask.passes,
+        queries: queries.len(),
+        samples: all.len(),
+        positives: all.iter().filter(|s| s.1).count(),
+        error_before: expected_error(&before),
+        error_after: expected_error(&after),
+        map: Isotonic::fit(&all),
+    };
+    Ok(Some(Calibrated { calibration, before, after }))
+}
+
+/// Tails and heads are asked for in turns.
+fn question(topology: &Topology, task: Task, t: Triple, i: usize) -> WalkQuery {
+    match task {
+        Task::Relation => WalkQuery::Relation { head: t.head, tail: t.tail },
+        Task::Entity if i.is_multiple_of(2) => WalkQuery::Entity { head: t.head, relation: t.relation },
+        Task::Entity => WalkQuery::Entity { head: t.tail, relation: topology.inverse(t.relation) },
+    }
+}
+
+/// The true answers, ascending, each with its triple's id; and the number of candidates.
+fn answers(topology: &Topology, query: &WalkQuery) -> (Vec<(u32, u32)>, u32) {
+    let id = |head, relation, tail| topology.triple_id(Triple { head, relation, tail });
+    match *query {
+        WalkQuery::Entity { head, relation } => {
+            let raw = relation < topology.num_relations();
+            let of = |other| match raw {
+                true => id(head, relation, other),
+                false => id(other, topology.inverse(relation), head),
+            };
+            (topology.answers(head, relation).filter_map(|a| Some((a, of(a)?))).collect(), topology.num_nodes())
+        }
+        WalkQuery::Relation { head, tail } => {
+            let relations = topology.relations_between(head, tail);
+            (relations.into_iter().filter_map(|r| Some((r, id(head, r, tail)?))).collect(), topology.num_relations())
+        }
+    }
+}

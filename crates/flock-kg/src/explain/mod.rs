@@ -1,0 +1,210 @@
+//! Reasons for an answer: the walks that carried it, and what becomes of it without them.
+//!
+//! **Evidence.** In the last updates of every pass, the consensus gives each position at the answer a weight, and the weights of
+//! an update and pass sum to one. Each position's walk has a stretch that joins the query to the answer ([`Path`]); equal
+//! stretches are merged, and their weights, averaged over heads, updates and passes, are the reason's share. What is left of
+//! one belongs to walks that never met the query.
+//!
+//! **Deletion.** Weights alone prove nothing. [`delete`] hides the edges of the best reasons, asks again with the same draws,
+//! and says how far the logit falls, beside the falls for as many random edges around the same entities.
+//!
+//! A triple that the graph already has is hidden first, as in training: it would be its own best reason.
+
+mod path;
+mod picture;
+mod report;
+
+pub use path::Path;
+pub use picture::svg;
+pub use report::{DeletionReport, Explanation, ReasonReport, StepReport, explain};
+
+use std::collections::HashMap;
+
+use flock_graph::{Mask, Topology, Triple};
+use flock_kernels::H;
+use flock_kernels::consensus::Side;
+use flock_walk::{Key, WalkQuery};
+
+use crate::ensemble::{Ask, Score, Tally};
+use crate::model::{Draw, Model, ModelError, PassBuffers, View};
+use crate::update::Team;
+use path::Walk;
+
+/// How an answer is explained.
+#[derive(Copy, Clone, Debug)]
+pub struct ExplainOptions {
+    /// How many of the last updates are looked at.
+    pub updates: usize,
+    /// How many of the best reasons have their edges hidden in the check by deletion.
+    pub hide: usize,
+    /// How often as many random edges are hidden instead.
+    pub draws: u32,
+}
+
+impl Default for ExplainOptions {
+    fn default() -> ExplainOptions {
+        ExplainOptions { updates: 2, hide: 3, draws: 3 }
+    }
+}
+
+/// A way from the query to the answer, and how much it weighed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reason {
+    /// The way.
+    pub path: Path,
+    /// Its share of the consensus at the answer.
+    pub share: f64,
+    /// At how many positions it was found.
+    pub count: u32,
+}
+
+/// What the walks say of one answer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Evidence {
+    /// The ways from the query to the answer, the weightiest first.
+    pub reasons: Vec<Reason>,
+    /// Positions at the answer.
+    pub positions: u32,
+    /// The share of the weight that lies on walks which met the query.
+    pub joined: f64,
+}
+
+/// The evidence for each of `answers` (entities, or relations) of one query, and their scores, from the passes of `ask`.
+/// Runs on the threads of the current pool.
+pub fn evidence(
+    model: &Model,
+    view: View<'_>,
+    query: &WalkQuery,
+    ask: Ask,
+    answers: &[u32],
+    options: &ExplainOptions,
+) -> Result<Vec<(Score, Evidence)>, ModelError> {
+    model.check(view.topology, query)?;
+    let updates = options.updates.clamp(1, model.updates().len());
+    let first = model.updates().len() - updates;
+    let passes = ask.passes.max(1);
+    let one = 1.0 / (updates as f64 * f64::from(passes));
+    let mut found: Vec<HashMap<Path, (f64, u32)>> = vec![HashMap::new(); answers.len()];
+    let mut positions = vec![0; answers.len()];
+    let (mut buffers, mut tally) = (PassBuffers::default(), Tally::default());
+    for pass in 0..passes {
+        let draw = Draw { walks: ask.walks.max(1), seed: ask.seed, pass, options: ask.options };
+        let mut watch = |update: usize, buffers: &PassBuffers| {
+            if update < first {
+                return;
+            }
+            for ((&answer, found), positions) in answers.iter().zip(&mut found).zip(&mut positions) {
+                for (at, weights) in positions_at(buffers, query, answer) {
+                    *positions += 1;
+                    if let Some(path) = stretch(view.topology, buffers, model.meta().length, query, at) {
+                        let entry = found.entry(path).or_default();
+                        entry.0 += one * weights.iter().map(|w| f64::from(*w)).sum::<f64>() / H as f64;
+                        entry.1 += 1;
+                    }
+                }
+            }
+        };
+        tally.add(&model.pass_watched(view, query, draw, &mut buffers, Team::Pool, &mut watch));
+    }
+    let scores = tally.scores();
+    let each = answers.iter().zip(found).zip(positions).map(|((&answer, found), positions)| {
+        let mut reasons: Vec<Reason> =
+            found.into_iter().map(|(path, (share, count))| Reason { path, share, count }).collect();
+        let order = |r: &Reason| (r.path.triples.len(), r.path.clone());
+        reasons.sort_by(|a, b| b.share.total_cmp(&a.share).then_with(|| order(a).cmp(&order(b))));
+        let joined = reasons.iter().map(|r| r.share).sum();
+        (scores.of(answer), Evidence { reasons, positions, joined })
+    });
+    Ok(each.collect())
+}
+
+/// The positions at an answer in the last update's walks, with their weights in its consensus, per head.
+fn positions_at(buffers: &PassBuffers, query: &WalkQuery, answer: u32) -> Vec<(usize, [f32; H])> {
+    match query {
+        WalkQuery::Entity { .. } => buffers.weights(Side::Node, answer),
+        WalkQuery::Relation { .. } => buffers.weights(Side::Type, answer),
+    }
+}
+
+/// What joins the query to a position of the last update's walks; nothing if that walk never met the query.
+fn stretch(topology: &Topology, buffers: &PassBuffers, length: usize, query: &WalkQuery, at: usize) -> Option<Path> {
+    let (nodes, types, dirs) = buffers.walks();
+    let from = at / length * length;
+    let whole = from..from + length;
+    let walk = Walk { nodes: &nodes[whole.clone()], types: &types[whole.clone()], dirs: &dirs[whole] };
+    match *query {
+        WalkQuery::Entity { head, .. } => walk.to_node(topology, head, at - from),
+        WalkQuery::Relation { head, tail } => walk.to_step(topology, [head, tail], at - from),
+    }
+}
+
+/// What became of an answer when edges were hidden.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deletion {
+    /// The edges of the best reasons, which were hidden.
+    pub edges: Vec<Triple>,
+    /// How far the answer's logit fell without them.
+    pub fall: f64,
+    /// How far it fell without as many random edges around the same entities, in several draws.
+    pub random: Vec<f64>,
+}
+
+/// Hides the edges of the best reasons and asks again; then as many random edges of their neighbourhood, several times.
+/// `hidden` is hidden throughout. Runs on the threads of the current pool.
+pub fn delete(
+    model: &Model,
+    topology: &Topology,
+    query: &WalkQuery,
+    ask: Ask,
+    (answer, score): (u32, Score),
+    reasons: &[Reason],
+    hidden: &[Triple],
+    options: &ExplainOptions,
+) -> Result<Deletion, ModelError> {
+    model.check(topology, query)?;
+    let mut edges: Vec<Triple> = Vec::new();
+    let mut near: Vec<u32> = Vec::new();
+    for reason in reasons.iter().take(options.hide) {
+        edges.extend(&reason.path.triples);
+        near.extend(reason.path.nodes());
+    }
+    edges.sort_unstable();
+    edges.dedup();
+    near.sort_unstable();
+    near.dedup();
+    let fall = |edges: &[Triple]| {
+        let mask = Mask::new(topology, &[hidden, edges].concat());
+        let view = View { topology, mask: Some(&mask) };
+        score.logit - logit(model, view, query, ask, answer)
+    };
+    let mut around: Vec<Triple> = near.iter().flat_map(|&v| topology.triples_at(v)).collect();
+    around.sort_unstable();
+    around.dedup();
+    around.retain(|t| edges.binary_search(t).is_err() && !hidden.contains(t));
+    let draws = if edges.is_empty() || around.is_empty() { 0 } else { options.draws };
+    let random = (0..draws).map(|draw| {
+        // The first so many of a shuffle; a pass number that no walk has.
+        let mut stream = Key { seed: ask.seed, pass: u32::MAX, update: draw, query: u64::from(answer) }.stream(0);
+        let count = edges.len().min(around.len());
+        for i in 0..count {
+            let other = i + stream.below((around.len() - i) as u64) as usize;
+            around.swap(i, other);
+        }
+        fall(&around[..count])
+    });
+    let random = random.collect();
+    Ok(Deletion { fall: if edges.is_empty() { 0.0 } else { fall(&edges) }, edges, random })
+}
+
+/// The mean logit of one answer.
+fn logit(model: &Model, view: View<'_>, query: &WalkQuery, ask: Ask, answer: u32) -> f64 {
+    let (mut buffers, mut tally) = (PassBuffers::default(), Tally::default());
+    for pass in 0..ask.passes.max(1) {
+        let draw = Draw { walks: ask.walks.max(1), seed: ask.seed, pass, options: ask.options };
+        tally.add(&model.pass(view, query, draw, &mut buffers, Team::Pool));
+    }
+    tally.scores().of(answer).logit
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,176 @@
+//! An explanation by name, as it is printed, drawn and sent.
+
+use flock_graph::{Graph, Mask, Triple};
+use flock_walk::WalkQuery;
+use serde::Serialize;
+
+use super::{Deletion, Evidence, ExplainOptions, Path, delete, evidence};
+use crate::ensemble::Ask;
+use crate::model::{Model, ModelError, View};
+use crate::question::{Blank, Question};
+
+/// One step of a way.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct StepReport<'a> {
+    /// The relation.
+    pub relation: &'a str,
+    /// Whether the edge points along the way.
+    pub forward: bool,
+    /// The entity it leads to.
+    pub to: &'a str,
+}
+
+/// A way from the query to the answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ReasonReport<'a> {
+    /// Its share of the consensus at the answer, from 0 to 1.
+    pub share: f64,
+    /// At how many positions of the walks it was found.
+    pub count: u32,
+    /// Where it begins: an entity of the query.
+    pub start: &'a str,
+    /// Its steps.
+    pub steps: Vec<StepReport<'a>>,
+}
+
+impl<'a> ReasonReport<'a> {
+    /// The way by names.
+    pub fn new(graph: &'a Graph, path: &Path, share: f64, count: u32) -> ReasonReport<'a> {
+        let entity = |id| graph.entities().get(id);
+        let steps = path.steps().map(|(triple, forward, to)| StepReport {
+            relation: graph.relations().get(triple.relation),
+            forward,
+            to: entity(to),
+        });
+        ReasonReport { share, count, start: entity(path.start), steps: steps.collect() }
+    }
+
+    /// `Luke —friendOf→ Yoda ←taught— Obi-Wan`, each name as `show` gives it.
+    pub fn line(&self, show: impl Fn(&str) -> String) -> String {
+        let mut line = show(self.start);
+        for step in &self.steps {
+            let relation = show(step.relation);
+            line += &if step.forward { format!(" —{relation}→ ") } else { format!(" ←{relation}— ") };
+            line += &show(step.to);
+        }
+        line
+    }
+}
+
+/// What became of the answer when edges were hidden.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct DeletionReport<'a> {
+    /// The edges of the best reasons: head, relation, tail.
+    pub edges: Vec<[&'a str; 3]>,
+    /// How far the logit fell without them.
+    pub fall: f64,
+    /// How far it fell without as many random edges around the same entities, in several draws.
+    pub random: Vec<f64>,
+    /// The mean of these.
+    pub random_mean: Option<f64>,
+}
+
+/// Why an answer has its score.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Explanation<'a> {
+    /// Head, relation and tail, `?` for what was asked.
+    pub query: [&'a str; 3],
+    /// The answer that is explained.
+    pub answer: &'a str,
+    /// Its mean logit over the passes.
+    pub logit: f64,
+    /// σ of that logit.
+    pub probability: f64,
+    /// Whether the graph has the triple; it is then hidden from the walks.
+    pub known: bool,
+    /// Positions at the answer.
+    pub positions: u32,
+    /// The share of the weight that lies on walks which met the query.
+    pub joined: f64,
+    /// The best reasons.
+    pub reasons: Vec<ReasonReport<'a>>,
+    /// How many different reasons there are in all.
+    pub distinct: usize,
+    /// The check by deletion, unless it was left out.
+    pub deletion: Option<DeletionReport<'a>>,
+    /// How many of the last updates were looked at.
+    pub updates: usize,
+    /// Ensemble passes.
+    pub passes: u32,
+    /// Base walk count `n`.
+    pub walks: u32,
+    /// Seed of the walks.
+    pub seed: u64,
+}
+
+/// Explains why `answer` has its score for `question`, listing `top` reasons. `check`: with the check by deletion.
+/// Runs on the threads of the current pool.
+pub fn explain<'a>(
+    model: &Model,
+    graph: &'a Graph,
+    question: &Question,
+    answer: u32,
+    ask: Ask,
+    top: usize,
+    check: bool,
+    options: &ExplainOptions,
+) -> Result<Explanation<'a>, ModelError> {
+    let topology = graph.topology();
+    let itself = fact(graph, question, answer);
+    let known = topology.triple_id(itself).is_some();
+    let hidden: &[Triple] = if known { &[itself] } else { &[] };
+    let mask = Mask::new(topology, hidden);
+    let view = View { topology, mask: Some(&mask) };
+    let found = evidence(model, view, &question.query, ask, &[answer], options)?;
+    let Some((score, Evidence { reasons, positions, joined })) = found.into_iter().next() else {
+        // One answer was asked about, so one came.
+        return Err(ModelError::OutOfRange { what: "answer", id: answer, count: 0 });
+    };
+    let deletion = if check {
+        let found = (answer, score);
+        Some(delete(model, topology, &question.query, ask, found, &reasons, hidden, options)?)
+    } else {
+        None
+    };
+    let named = |d: Deletion| DeletionReport {
+        edges: d.edges.iter().map(|t| names(graph, *t)).collect(),
+        fall: d.fall,
+        random_mean: (!d.random.is_empty()).then(|| d.random.iter().sum::<f64>() / d.random.len() as f64),
+        random: d.random,
+    };
+    Ok(Explanation {
+        query: question.names(graph),
+        answer: question.answer_name(graph, answer),
+        logit: score.logit,
+        probability: score.probability(),
+        known,
+        positions,
+        joined,
+        distinct: reasons.len(),
+        reasons: reasons.iter().take(top).map(|r| ReasonReport::new(graph, &r.path, r.share, r.count)).collect(),
+        deletion: deletion.map(named),
+        updates: options.updates.clamp(1, model.updates().len()),
+        passes: ask.passes.max(1),
+        walks: ask.walks,
+        seed: ask.seed,
+    })
+}
+
+/// The triple that a question and its answer make.
+fn fact(graph: &Graph, question: &Question, answer: u32) -> Triple {
+    match (question.query, question.blank) {
+        (WalkQuery::Entity { head, relation }, Blank::Head) => {
+            Triple { head: answer, relation: graph.topology().inverse(relation), tail: head }
+        }
+        (WalkQuery::Entity { head, relation }, _) => Triple { head, relation, tail: answer },
+        (WalkQuery::Relation { head, tail }, _) => Triple { head, relation: answer, tail },
+    }
+}
+
+fn names(graph: &Graph, t: Triple) -> [&str; 3] {
+    [graph.entities().get(t.head), graph.relations().get(t.relation), graph.entities().get(t.tail)]
+}

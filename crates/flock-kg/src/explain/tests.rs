@@ -1,0 +1,94 @@
+//! The weights an explanation shows are those the engine used.
+
+use super::*;
+use crate::checkpoint::{Metadata, Task};
+use crate::init::initial_weights;
+use flock_kernels::consensus::LOGITS;
+use flock_kernels::{D, DH, Engine, Level, Precision};
+
+fn t(head: u32, relation: u32, tail: u32) -> Triple {
+    Triple { head, relation, tail }
+}
+
+/// Ten nodes on a ring with chords.
+fn graph() -> Topology {
+    let ring = (0..10).map(|v| t(v, 0, (v + 1) % 10));
+    Topology::build(10, 3, ring.chain((0..5).map(|v| t(v, 1 + v % 2, v + 4))).collect()).unwrap()
+}
+
+#[test]
+fn weights_give_the_states_the_engine_computed() {
+    assert_eq!(LOGITS, 2 * H);
+    let graph = graph();
+    for (task, query, side, id) in [
+        (Task::Entity, WalkQuery::Entity { head: 0, relation: 1 }, Side::Node, 4),
+        (Task::Relation, WalkQuery::Relation { head: 0, tail: 4 }, Side::Type, 1),
+    ] {
+        let meta = Metadata { updates: 3, length: 16, ..Metadata::published(task) };
+        let checkpoint = initial_weights(meta, 3).unwrap();
+        let engine = Engine::new(Level::detect().unwrap(), Precision::F32).unwrap();
+        let model = Model::new(&checkpoint, engine).unwrap();
+        let name = if side == Side::Node { "node" } else { "type" };
+        let mut before = checkpoint.tensors[&format!("{name}_init")].data.clone();
+        let (mut seen, mut buffers) = (0, PassBuffers::default());
+        let draw = Draw { walks: 3, seed: 1, pass: 0, options: model.walk_options() };
+        let view = View { topology: &graph, mask: None };
+        model.pass_watched(view, &query, draw, &mut buffers, Team::Solo, &mut |update, buffers| {
+            let (states, recorder) = buffers.states();
+            let (rows, local) = match side {
+                Side::Node => (&states.nodes, recorder.local_node(id).unwrap()),
+                Side::Type => (&states.types, recorder.local_type(id).unwrap()),
+            };
+            let after = &rows[local as usize * D..][..D];
+            let weights = buffers.weights(side, id);
+            // Each head's weights are a distribution over the positions at the answer.
+            for k in 0..H {
+                let total: f32 = weights.iter().map(|(_, w)| w[k]).sum();
+                assert!((total - 1.0).abs() < 1e-5, "head {k}: {total}");
+            }
+            let (nodes, types, _) = buffers.walks();
+            let here = |at: usize| if side == Side::Node { nodes[at] } else { types[at] };
+            assert!(weights.iter().all(|(at, _)| here(*at) == id));
+            // Section 5: state += Σ w · (W x + b), each head its own slice of 16.
+            let value = &checkpoint.tensors[&format!("to_{name}.{update}.weight")].data;
+            let bias = &checkpoint.tensors[&format!("to_{name}.{update}.bias")].data;
+            let x = buffers.group_rows(side, local);
+            for c in 0..D {
+                let project = |x: &[f32]| bias[c] + (0..D).map(|j| value[c * D + j] * x[j]).sum::<f32>();
+                let pooled: f32 = weights.iter().zip(&x).map(|((_, w), x)| w[c / DH] * project(x)).sum();
+                assert!((after[c] - before[c] - pooled).abs() < 1e-4, "update {update} column {c}");
+            }
+            before = after.to_vec();
+            seen += weights.len();
+        });
+        assert!(seen > 20, "{seen} positions");
+    }
+}
+
+#[test]
+fn shares_are_parts_of_one() {
+    let graph = graph();
+    let meta = Metadata { updates: 3, length: 16, ..Metadata::published(Task::Entity) };
+    let engine = Engine::new(Level::detect().unwrap(), Precision::F32).unwrap();
+    let model = Model::new(&initial_weights(meta, 3).unwrap(), engine).unwrap();
+    let query = WalkQuery::Entity { head: 0, relation: 1 };
+    let ask = Ask { walks: 4, passes: 3, seed: 5, options: model.walk_options() };
+    let view = View { topology: &graph, mask: None };
+    let found = evidence(&model, view, &query, ask, &[4, 7], &ExplainOptions::default()).unwrap();
+    for ((score, evidence), answer) in found.iter().zip([4, 7]) {
+        let sum: f64 = evidence.reasons.iter().map(|r| r.share).sum();
+        assert!((sum - evidence.joined).abs() < 1e-9 && evidence.joined <= 1.0 + 1e-5 && evidence.joined > 0.3);
+        assert!(evidence.reasons.windows(2).all(|w| w[0].share >= w[1].share));
+        let counted: u32 = evidence.reasons.iter().map(|r| r.count).sum();
+        assert!(counted <= evidence.positions && evidence.positions <= score.visits);
+        for reason in &evidence.reasons {
+            assert_eq!(reason.path.start, 0);
+            assert_eq!(reason.path.nodes().last(), Some(answer));
+            assert!(reason.path.triples.iter().all(|t| graph.triple_id(*t).is_some()));
+        }
+    }
+    // The scores are those of the same question asked plainly.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    let scores = crate::ensemble::Asker::new(&model, view, &pool).ask(&[query], ask).unwrap();
+    assert_eq!(found[0].0, scores[0].of(4));
+}

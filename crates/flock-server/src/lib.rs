@@ -1,0 +1,1 @@
+//! Flock over HTTP.
