@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -41,6 +42,8 @@ pub enum Command {
     Explain(Explain),
     /// Fit probabilities to held-out edges of a graph
     Calibrate(Calibrate),
+    /// Serve a graph over HTTP, with a page to ask in
+    Serve(Serve),
     /// Describe a graph, and what a query on it costs
     Info(Info),
     /// Turn a PyTorch checkpoint into a safetensors file
@@ -300,6 +303,54 @@ pub struct Calibrate {
     /// One JSON object for each task
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub model: ModelArgs,
+}
+
+/// Arguments of `serve`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Without GRAPH the bundled graph is served. The page is at /, the API is described at /docs. Edits are kept beside the \
+graph in GRAPH.edits.redb; the file itself is not touched. A token can also come from the environment variable \
+FLOCK_TOKEN, where other users of the machine do not see it.
+
+Examples:
+  flock-kg serve
+  flock-kg serve graph.tsv --model flock-entity.safetensors --listen 127.0.0.1:8000
+  FLOCK_TOKEN=secret flock-kg serve graph.tsv --listen 0.0.0.0:7878 --guard-reads")]
+pub struct Serve {
+    /// Graph file [default: the bundled graph]
+    #[arg(value_name = "GRAPH")]
+    pub graph: Option<PathBuf>,
+    #[command(flatten)]
+    pub reading: Reading,
+    /// Address and port
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878")]
+    pub listen: SocketAddr,
+    /// What clients must show to change the graph (Authorization: Bearer …)
+    #[arg(long, env = "FLOCK_TOKEN", hide_env_values = true)]
+    pub token: Option<String>,
+    /// Ask for the token on reads as well
+    #[arg(long, requires = "token")]
+    pub guard_reads: bool,
+    /// Where edits are kept [default: GRAPH.edits.redb]
+    #[arg(long, value_name = "FILE")]
+    pub edits: Option<PathBuf>,
+    /// Most passes of a question
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub max_passes: u32,
+    /// Most base walks of a question
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=16384))]
+    pub max_walks: u32,
+    /// Most questions in a request
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = positive)]
+    pub max_batch: usize,
+    /// Requests that may wait; more are answered 429
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = positive)]
+    pub queue: usize,
+    /// Time for an answer
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    pub deadline: Duration,
     #[command(flatten)]
     pub model: ModelArgs,
 }

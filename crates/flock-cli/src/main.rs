@@ -17,6 +17,7 @@ mod models;
 mod petals;
 mod predict;
 mod pretrain;
+mod serve;
 mod table;
 mod train;
 
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Command::Predict(args) => predict::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Calibrate(args) => calibrate::run(args),
+        Command::Serve(args) => serve::run(args),
         Command::Info(args) => info::run(args),
         Command::Import(args) => import::run(args),
         Command::Doctor(args) => doctor::run(args),

@@ -9,6 +9,8 @@ use flock_kg::checkpoint::{Checkpoint, Task};
 use flock_kg::kernels::{Engine, Level, Precision};
 use flock_kg::model::{Model, ModelError};
 
+use flock_server::ask::Served;
+
 use crate::failure::{Failure, error};
 
 /// A model ready to run.
@@ -82,6 +84,12 @@ impl Models {
         let untrained = if let Origin::Untrained { seed } = origin { Some(seed) } else { None };
         let loaded = Loaded::new(&checkpoint, self.engine, origin.to_string(), untrained)?;
         Ok(slot.get_or_init(|| loaded))
+    }
+
+    /// All models that were opened, for a server.
+    pub fn into_served(self) -> Vec<Served> {
+        let served = |m: Loaded| Served { model: m.model, name: m.name, trained: m.untrained.is_none() };
+        self.slots.into_iter().filter_map(OnceCell::into_inner).map(served).collect()
     }
 
     /// As [`Models::get`]; an untrained model is announced the first time.

@@ -18,6 +18,7 @@ mod graph;
 mod load;
 pub mod mask;
 mod names;
+mod neighbourhood;
 mod prefixes;
 mod rdf;
 mod search;

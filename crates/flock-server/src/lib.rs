@@ -1,1 +1,181 @@
-//! Flock over HTTP.
+//! Flock over HTTP: a JSON API, a graph that can be edited while it is asked, and a page for people.
+//!
+//! - [`api`]: the routes; [`request`]: what they take; [`problem`]: what they say when something is wrong.
+//! - [`work`]: the threads that compute; [`ask`]: questions as jobs for them.
+//! - [`live`]: snapshots and edits; [`store`]: edits on disk.
+//! - [`serve`]: sockets, limits, shutdown. [`router`] is all of it without a socket.
+
+pub mod api;
+pub mod ask;
+mod docs;
+mod guard;
+pub mod live;
+mod metrics;
+mod page;
+pub mod problem;
+pub mod request;
+mod serve;
+pub mod store;
+pub mod work;
+
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, Hasher};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::{get, post};
+use flock_kg::graph::{Graph, LoadOptions, load_reader};
+use tokio::sync::Semaphore;
+
+use ask::Served;
+use live::Live;
+use metrics::Metrics;
+use work::Work;
+
+pub use serve::{ServeError, serve};
+
+/// The most of everything.
+#[derive(Copy, Clone, Debug)]
+pub struct Limits {
+    /// Bytes of a JSON body.
+    pub body: usize,
+    /// Bytes of an uploaded graph.
+    pub upload: usize,
+    /// Questions in a request.
+    pub batch: usize,
+    /// Passes of a question.
+    pub passes: u32,
+    /// Base walk count of a question.
+    pub walks: u32,
+    /// Triples in an edit.
+    pub edits: usize,
+    /// Requests that wait or are worked on; more are told to come back.
+    pub queue: usize,
+    /// Uploaded graphs kept.
+    pub graphs: usize,
+    /// Open connections.
+    pub connections: usize,
+    /// Time for an answer.
+    pub deadline: Duration,
+    /// Time for a request's head, and for its body.
+    pub body_time: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            body: 1 << 20,
+            upload: 32 << 20,
+            batch: 256,
+            passes: 64,
+            walks: 512,
+            edits: 10_000,
+            queue: 128,
+            graphs: 8,
+            connections: 1024,
+            deadline: Duration::from_secs(30),
+            body_time: Duration::from_secs(10),
+        }
+    }
+}
+
+/// What a server is made of.
+pub struct Options {
+    /// Where it listens; loopback unless told otherwise.
+    pub listen: SocketAddr,
+    /// The graph, perhaps with edits kept on disk.
+    pub main: Arc<Live>,
+    /// Whether its edits are kept on disk.
+    pub kept: bool,
+    /// One model of each task, or of one.
+    pub models: Vec<Served>,
+    /// Threads that compute.
+    pub pool: rayon::ThreadPool,
+    /// What writers must show.
+    pub token: Option<String>,
+    /// Whether readers must show it too.
+    pub guard_reads: bool,
+    /// The most of everything.
+    pub limits: Limits,
+}
+
+/// All that requests share.
+pub struct App {
+    main: Arc<Live>,
+    kept: bool,
+    uploads: Mutex<VecDeque<(String, Arc<Live>)>>,
+    models: Vec<Arc<Served>>,
+    work: Arc<Work>,
+    queue: Arc<Semaphore>,
+    token: Option<String>,
+    guard_reads: bool,
+    loopback: bool,
+    writable: bool,
+    limits: Limits,
+    metrics: Metrics,
+}
+
+impl App {
+    /// Starts the threads that compute.
+    pub fn new(options: Options) -> Arc<App> {
+        let loopback = options.listen.ip().is_loopback();
+        Arc::new(App {
+            main: options.main,
+            kept: options.kept,
+            uploads: Mutex::default(),
+            models: options.models.into_iter().map(Arc::new).collect(),
+            work: Work::start(options.pool),
+            queue: Arc::new(Semaphore::new(options.limits.queue)),
+            // Anybody on this machine may write; from elsewhere only with a token.
+            writable: loopback || options.token.is_some(),
+            token: options.token,
+            guard_reads: options.guard_reads,
+            loopback,
+            limits: options.limits,
+            metrics: Metrics::default(),
+        })
+    }
+
+    /// An id that cannot be guessed: the state of the system's randomness, which seeds every hasher.
+    fn new_id(&self) -> String {
+        let word = || std::hash::RandomState::new().build_hasher().finish();
+        format!("{:016x}{:016x}", word(), word())
+    }
+
+    /// Stops computing.
+    pub fn close(&self) {
+        self.work.close();
+    }
+}
+
+/// The graph that ships with the program.
+pub fn bundled_graph() -> Result<Graph, flock_kg::graph::LoadError> {
+    let text = include_str!("../../../data/countries.tsv");
+    load_reader("countries.tsv", text.as_bytes(), &LoadOptions::default()).map(|(graph, _)| graph)
+}
+
+/// Every route, with limits, guards and headers.
+pub fn router(app: Arc<App>) -> Router {
+    Router::new()
+        .route("/api/v1/health", get(api::health))
+        .route("/api/v1/info", get(api::info))
+        .route("/api/v1/entities", get(api::entities))
+        .route("/api/v1/relations", get(api::relations))
+        .route("/api/v1/predict", post(api::predict))
+        .route("/api/v1/predict/stream", post(api::stream))
+        .route("/api/v1/explain", post(api::explain))
+        .route("/api/v1/neighbourhood", get(api::neighbourhood))
+        .route("/api/v1/triples", post(api::triples))
+        .route("/api/v1/graphs", post(api::graphs))
+        .route("/openapi.json", get(docs::openapi))
+        .route("/docs", get(docs::page))
+        .route("/metrics", get(guard::metrics))
+        .route("/", get(page::index))
+        .route("/{file}", get(page::asset))
+        .fallback(guard::nothing_here)
+        .method_not_allowed_fallback(guard::wrong_method)
+        .layer(axum::middleware::from_fn_with_state(app.clone(), guard::guard))
+        .with_state(app)
+}

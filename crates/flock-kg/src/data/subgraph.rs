@@ -145,7 +145,7 @@ pub fn grow(topology: &Topology, anchor: Triple, size: usize, below: &mut impl F
         let record = topology.record(*v);
         if record.degree() > 0 {
             let slot = u64::from(record.first()) + below(u64::from(record.degree()));
-            let w = topology.slot(slot).neighbour();
+            let w = topology.slot(slot as u32).neighbour();
             if chosen.add(w) {
                 open.push((w, 0));
                 continue;

@@ -1,0 +1,65 @@
+//! `flock-kg serve`: the graph over HTTP.
+
+use std::path::PathBuf;
+
+use flock_kg::calibrate::Calibrations;
+use flock_kg::checkpoint::Task;
+use flock_server::live::Live;
+use flock_server::{Limits, Options, bundled_graph, serve};
+
+use crate::args;
+use crate::calibrate;
+use crate::failure::{Failure, error};
+use crate::load;
+use crate::models::{self, Models};
+
+/// Serves until interrupted.
+pub fn run(args: args::Serve) -> Result<(), Failure> {
+    let models = Models::open(&args.model.model, models::engine(args.model.precision)?)?;
+    let pool = models::pool(args.model.threads)?;
+    let (name, graph, edits, calibrations) = match args.graph {
+        None => ("countries (bundled)".to_string(), bundled_graph().map_err(error)?, None, Calibrations::default()),
+        Some(path) => {
+            let name = path.file_name().map_or_else(|| "graph".to_string(), |n| n.to_string_lossy().into_owned());
+            let calibrations = calibrate::beside(&path)?;
+            let edits = args.edits.or_else(|| beside(&path));
+            let graph = args::GraphArgs { graph: path, reading: args.reading };
+            (name, load::graph(&graph)?.0, edits, calibrations)
+        }
+    };
+    for task in [Task::Entity, Task::Relation] {
+        let _ = models.get_loudly(task);
+    }
+    let limits = Limits {
+        passes: args.max_passes,
+        walks: args.max_walks,
+        batch: args.max_batch,
+        queue: args.queue,
+        deadline: args.deadline,
+        ..Limits::default()
+    };
+    let options = Options {
+        listen: args.listen,
+        kept: edits.is_some(),
+        main: Live::open(name, graph, edits.as_deref(), calibrations).map_err(error)?,
+        models: models.into_served(),
+        pool,
+        token: args.token,
+        guard_reads: args.guard_reads,
+        limits,
+    };
+    if !options.listen.ip().is_loopback() && options.token.is_none() {
+        eprintln!("warning: {} can be reached from other machines; without --token edits are refused", options.listen);
+    }
+    serve(options, |address| eprintln!("listening on http://{address}/ (Ctrl-C ends)")).map_err(error)
+}
+
+/// Where edits of a graph file are kept; nowhere for standard input.
+fn beside(graph: &std::path::Path) -> Option<PathBuf> {
+    if graph == std::path::Path::new("-") {
+        return None;
+    }
+    let mut name = graph.as_os_str().to_owned();
+    name.push(".edits.redb");
+    Some(PathBuf::from(name))
+}

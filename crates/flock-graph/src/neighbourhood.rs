@@ -1,0 +1,58 @@
+//! The part of a graph around an entity, small enough to look at.
+
+use crate::topology::{NodeId, Topology, Triple};
+use std::collections::HashSet;
+
+impl Topology {
+    /// Up to `limit` nodes around `centres`, these first, then nearer ones before farther ones, and all triples among them.
+    /// A node with more neighbours than there is room for gives some spread over all of them.
+    pub fn neighbourhood(&self, centres: &[NodeId], limit: usize) -> (Vec<NodeId>, Vec<Triple>) {
+        let mut nodes: Vec<NodeId> = Vec::new();
+        let mut met: HashSet<NodeId> = HashSet::new();
+        nodes.extend(centres.iter().filter(|v| **v < self.num_nodes() && met.insert(**v)));
+        nodes.truncate(limit.max(1));
+        let mut from = 0;
+        while from < nodes.len() && nodes.len() < limit {
+            let ring = nodes.len();
+            // Each node of the ring gets an equal part of the room that is left.
+            for i in from..ring {
+                let share = ((limit - nodes.len()) / (ring - i)).max(1);
+                let degree = self.degree(nodes[i]) as usize;
+                let every = degree.div_ceil(share).max(1);
+                let found: Vec<NodeId> = self.neighbours(nodes[i]).step_by(every).collect();
+                nodes.extend(found.into_iter().filter(|v| met.insert(*v)).take(limit.saturating_sub(nodes.len())));
+            }
+            from = ring;
+        }
+        let mut triples = Vec::new();
+        for &head in &nodes {
+            for &tail in &nodes {
+                let between = self.relations_between(head, tail).into_iter();
+                triples.extend(between.map(|relation| Triple { head, relation, tail }));
+            }
+        }
+        (nodes, triples)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_and_its_tail_by_hand() {
+        // 0 is joined to 1..=9, 1 to 10, 10 to 11; 12 stands alone.
+        let mut triples: Vec<Triple> = (1..10).map(|tail| Triple { head: 0, relation: 0, tail }).collect();
+        triples.push(Triple { head: 10, relation: 1, tail: 1 });
+        triples.push(Triple { head: 10, relation: 0, tail: 11 });
+        let graph = Topology::build(13, 2, triples).unwrap();
+        let (nodes, edges) = graph.neighbourhood(&[10], 4);
+        assert_eq!(nodes, [10, 1, 11, 0]);
+        let t = |head, relation, tail| Triple { head, relation, tail };
+        assert_eq!(edges, [t(10, 1, 1), t(10, 0, 11), t(0, 0, 1)]);
+        // Room for five of nine neighbours: every second.
+        assert_eq!(graph.neighbourhood(&[0], 6).0, [0, 1, 3, 5, 7, 9]);
+        assert_eq!(graph.neighbourhood(&[12, 99], 5), (vec![12], vec![]));
+        assert_eq!(graph.neighbourhood(&[0], 100).0.len(), 12);
+    }
+}

@@ -1,0 +1,636 @@
+//! The routes under `/api/v1`: names in, JSON out. What they do is the library's work.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{Query, Request, State};
+use axum::http::{StatusCode, header};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use flock_kg::answers::{ModelName, Reply};
+use flock_kg::checkpoint::Task;
+use flock_kg::ensemble::Ask;
+use flock_kg::explain::{ExplainOptions, Explanation, explain as explain_answer};
+use flock_kg::graph::{Graph, LoadOptions, NamedEdit, Triple, load_reader};
+use flock_kg::question::{BLANK, Question};
+use serde::Serialize;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::Instant;
+use utoipa::ToSchema;
+
+use crate::App;
+use crate::ask::{Asked, Manner, News, Questions, Served, Whole};
+use crate::live::Live;
+use crate::problem::Problem;
+use crate::request::*;
+use crate::work::Job;
+
+type Shared = State<Arc<App>>;
+
+/// The server lives.
+#[derive(Serialize, ToSchema)]
+pub struct Health {
+    /// Always `ok`.
+    status: &'static str,
+}
+
+/// A model of the server.
+#[derive(Serialize, ToSchema)]
+pub struct ModelInfo {
+    #[serde(flatten)]
+    name: ModelName,
+    /// False for initial weights, whose answers mean nothing.
+    trained: bool,
+    /// Base walk count n on this graph.
+    walks: u32,
+    /// Whether probabilities are calibrated on this graph.
+    calibrated: bool,
+}
+
+/// The most of everything.
+#[derive(Serialize, ToSchema)]
+pub struct LimitsInfo {
+    batch: usize,
+    passes: u32,
+    walks: u32,
+    edits: usize,
+    upload_bytes: usize,
+    deadline_seconds: u64,
+}
+
+/// A graph and who answers about it.
+#[derive(Serialize, ToSchema)]
+pub struct Info {
+    /// Version of the server.
+    version: &'static str,
+    /// Id of an uploaded graph.
+    graph: Option<String>,
+    /// What the graph is called.
+    name: String,
+    entities: u32,
+    relations: u32,
+    triples: usize,
+    /// Triples that differ from the file.
+    edits: usize,
+    /// Whether edits are kept on disk.
+    kept: bool,
+    /// Whether this server takes edits at all, and whether it wants a token for them.
+    writable: bool,
+    token: bool,
+    models: Vec<ModelInfo>,
+    limits: LimitsInfo,
+    /// Questions to begin with.
+    examples: Vec<[String; 3]>,
+}
+
+/// Names for a text.
+#[derive(Serialize, ToSchema)]
+pub struct NamesFound {
+    /// Those that begin with the text first, then those near it.
+    names: Vec<String>,
+}
+
+/// Answers to several questions: each is a reply, or has an `error`.
+#[derive(Serialize, ToSchema)]
+pub struct Replies {
+    /// In the order of the questions.
+    #[schema(value_type = Vec<Object>)]
+    replies: Vec<serde_json::Value>,
+}
+
+/// Part of a graph.
+#[derive(Serialize, ToSchema)]
+pub struct Neighbourhood {
+    /// Entities, the one asked for first.
+    entities: Vec<String>,
+    /// How many neighbours each has in the whole graph.
+    degrees: Vec<u32>,
+    /// Head, relation and tail.
+    triples: Vec<[String; 3]>,
+}
+
+/// What an edit did.
+#[derive(Serialize, ToSchema)]
+pub struct Edited {
+    /// Triples that are new.
+    added: usize,
+    /// Triples that are gone.
+    removed: usize,
+    /// Triples of the graph now.
+    triples: usize,
+    /// Whether they are on disk.
+    kept: bool,
+}
+
+/// An uploaded graph.
+#[derive(Serialize, ToSchema)]
+pub struct Uploaded {
+    /// Its id, for `graph` in other requests. It is kept in memory until others push it out.
+    graph: String,
+    entities: u32,
+    relations: u32,
+    triples: usize,
+}
+
+impl App {
+    fn live(&self, id: Option<&str>) -> Result<Arc<Live>, Problem> {
+        let Some(id) = id else { return Ok(self.main.clone()) };
+        let uploads = self.uploads.lock().unwrap_or_else(|e| e.into_inner());
+        let found = uploads.iter().find(|(known, _)| known == id).map(|(_, live)| live.clone());
+        let gone =
+            || Problem::new(StatusCode::NOT_FOUND, "there is no such uploaded graph (any more); hint: upload it again");
+        found.ok_or_else(gone)
+    }
+
+    fn served(&self, task: Task) -> Result<&Arc<Served>, Problem> {
+        self.models.iter().find(|m| m.name.task == task).ok_or_else(|| {
+            Problem::bad(format!("this server has no {task} model; hint: start it with --model FILE for that task"))
+        })
+    }
+
+    fn admit(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        self.queue.clone().try_acquire_owned().map_err(|_| {
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many requests are waiting; hint: try again in a second")
+        })
+    }
+
+    fn ask(&self, graph: &Graph, served: &Served, walks: Option<u32>, passes: u32, seed: u64) -> Result<Ask, Problem> {
+        let topology = graph.topology();
+        let rule = served.model.meta().base_walks(topology.num_nodes(), topology.num_triples());
+        let walks = within("walks", walks, rule, 1, self.limits.walks)?;
+        Ok(Ask { walks, passes, seed, options: served.model.walk_options() })
+    }
+
+    fn asked(
+        &self,
+        live: &Live,
+        graph: &Graph,
+        texts: &[String; 3],
+        r: &PredictRequest,
+        passes: u32,
+    ) -> Result<Asked, Problem> {
+        let question = Question::parse(graph, texts.each_ref().map(String::as_str))?;
+        let task = question.task();
+        let served = self.served(task)?.clone();
+        let ask = self.ask(graph, &served, r.walks, passes, r.seed)?;
+        let mut among = None;
+        if let Some(names) = &r.among {
+            let id = |name: &String| match task {
+                Task::Entity => graph.parse_entity(name),
+                Task::Relation => graph.parse_relation(name),
+            };
+            let mut ids = names.iter().map(id).collect::<Result<Vec<u32>, _>>()?;
+            ids.sort_unstable();
+            ids.dedup();
+            among = Some(ids);
+        }
+        let fits = |c: &&flock_kg::calibrate::Calibration| c.model == served.name.sha256;
+        let calibration = live.calibrations.of(task).filter(fits).cloned();
+        Ok(Asked { question, served, ask, among, calibration })
+    }
+
+    fn manner(&self, r: &PredictRequest, stream: bool) -> Result<(Manner, u32), Problem> {
+        let budget = r.budget_ms.map(Duration::from_millis);
+        let default = if stream {
+            16
+        } else if budget.is_some() {
+            self.limits.passes
+        } else {
+            1
+        };
+        let passes = within("passes", r.passes, default.min(self.limits.passes), 1, self.limits.passes)?;
+        let top = within("top", r.top, 10, 0, 100_000)?;
+        if r.among.as_ref().is_some_and(|a| a.len() > 100_000) {
+            return Err(Problem::bad("among has more than 100000 names"));
+        }
+        Ok((Manner { top, novel: r.novel, explain: r.explain, budget, stream }, passes))
+    }
+
+    fn deadline(&self) -> Instant {
+        Instant::now() + self.limits.deadline
+    }
+}
+
+fn late() -> Problem {
+    Problem::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "the answer was not ready in time; hint: fewer passes or walks, or budget_ms",
+    )
+}
+
+/// Body of a request, within a size and a time.
+async fn body(app: &App, request: Request, most: usize, kinds: &[&str]) -> Result<Vec<u8>, Problem> {
+    let kind = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
+    let kind = kind.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    if !kinds.contains(&kind.as_str()) {
+        let error = format!("found Content-Type {kind:?}, expected {}", kinds[0]);
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, error));
+    }
+    let read = axum::body::to_bytes(request.into_body(), most);
+    match tokio::time::timeout(app.limits.body_time, read).await {
+        Err(_) => Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the body came too slowly")),
+        Ok(Err(e)) if std::error::Error::source(&e).is_some_and(|s| s.is::<http_body_util::LengthLimitError>()) => {
+            let error = format!("the body is larger than {most} bytes");
+            Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, error))
+        }
+        Ok(Err(_)) => Err(Problem::bad("the body broke off")),
+        Ok(Ok(bytes)) => Ok(bytes.to_vec()),
+    }
+}
+
+async fn json_body<T: serde::de::DeserializeOwned>(app: &App, request: Request) -> Result<T, Problem> {
+    json(&body(app, request, app.limits.body, &["application/json"]).await?)
+}
+
+fn query<T>(query: Result<Query<T>, axum::extract::rejection::QueryRejection>) -> Result<T, Problem> {
+    query.map(|Query(value)| value).map_err(|e| Problem::bad(e.body_text()))
+}
+
+type Queried<T> = Result<Query<T>, axum::extract::rejection::QueryRejection>;
+
+/// The server lives.
+#[utoipa::path(get, path = "/api/v1/health", responses((status = 200, body = Health)))]
+pub async fn health() -> Json<Health> {
+    Json(Health { status: "ok" })
+}
+
+/// The graph, the models and the limits.
+#[utoipa::path(get, path = "/api/v1/info", params(GraphQuery), responses((status = 200, body = Info), (status = 404, body = Problem)))]
+pub async fn info(State(app): Shared, q: Queried<GraphQuery>) -> Result<Json<Info>, Problem> {
+    let q = query(q)?;
+    let live = app.live(q.graph.as_deref())?;
+    let graph = live.graph();
+    let topology = graph.topology();
+    let models = app.models.iter().map(|m| ModelInfo {
+        name: m.name.clone(),
+        trained: m.trained,
+        walks: m.model.meta().base_walks(topology.num_nodes(), topology.num_triples()),
+        calibrated: live.calibrations.of(m.name.task).is_some_and(|c| c.model == m.name.sha256),
+    });
+    let l = &app.limits;
+    Ok(Json(Info {
+        version: env!("CARGO_PKG_VERSION"),
+        name: live.name.clone(),
+        entities: topology.num_nodes(),
+        relations: topology.num_relations(),
+        triples: topology.num_triples(),
+        edits: topology.num_edits(),
+        kept: q.graph.is_none() && app.kept,
+        graph: q.graph,
+        writable: app.writable,
+        token: app.token.is_some(),
+        models: models.collect(),
+        limits: LimitsInfo {
+            batch: l.batch,
+            passes: l.passes,
+            walks: l.walks,
+            edits: l.edits,
+            upload_bytes: l.upload,
+            deadline_seconds: l.deadline.as_secs(),
+        },
+        examples: examples(&graph),
+    }))
+}
+
+/// One question of each kind about triples of the graph.
+fn examples(graph: &Graph) -> Vec<[String; 3]> {
+    let topology = graph.topology();
+    let count = topology.num_triples() as u32;
+    if count == 0 {
+        return Vec::new();
+    }
+    let named = |t: Triple| {
+        [graph.entities().get(t.head), graph.relations().get(t.relation), graph.entities().get(t.tail)]
+            .map(str::to_string)
+    };
+    let favourite = |head: &str, relation: &str| {
+        let (h, r) = (graph.entities().id(head)?, graph.relations().id(relation)?);
+        Some(Triple { head: h, relation: r, tail: topology.answers(h, r).next()? })
+    };
+    // Of the bundled graph; any other gives triples from its beginning, middle and end.
+    let first = favourite("Portugal", "borders").unwrap_or_else(|| topology.triple(0));
+    let second = favourite("Austria", "capital").unwrap_or_else(|| topology.triple(count / 2));
+    let third = favourite("France", "borders").unwrap_or_else(|| topology.triple(count - 1));
+    [(first, 2), (second, 0), (third, 1)]
+        .map(|(t, blank)| {
+            let mut names = named(t);
+            names[blank] = BLANK.to_string();
+            names
+        })
+        .to_vec()
+}
+
+/// Entities for a text, as one types.
+#[utoipa::path(get, path = "/api/v1/entities", params(NamesQuery), responses((status = 200, body = NamesFound)))]
+pub async fn entities(State(app): Shared, q: Queried<NamesQuery>) -> Result<Json<NamesFound>, Problem> {
+    names(&app, query(q)?, true).await
+}
+
+/// Relations for a text, as one types.
+#[utoipa::path(get, path = "/api/v1/relations", params(NamesQuery), responses((status = 200, body = NamesFound)))]
+pub async fn relations(State(app): Shared, q: Queried<NamesQuery>) -> Result<Json<NamesFound>, Problem> {
+    names(&app, query(q)?, false).await
+}
+
+async fn names(app: &Arc<App>, q: NamesQuery, entities: bool) -> Result<Json<NamesFound>, Problem> {
+    let k = within("k", q.k, 10, 1, 100)?;
+    if q.q.len() > 4096 {
+        return Err(Problem::bad("q is longer than 4096 bytes"));
+    }
+    let live = app.live(q.graph.as_deref())?;
+    let _permit = app.admit()?;
+    let search = move || {
+        let (graph, indexes) = (live.graph(), live.indexes());
+        let (names, index) = match entities {
+            true => (graph.entities(), &indexes.entities),
+            false => (graph.relations(), &indexes.relations),
+        };
+        index.search(names, &q.q, k).into_iter().map(str::to_string).collect()
+    };
+    let names = tokio::task::spawn_blocking(search).await.map_err(|_| late())?;
+    Ok(Json(NamesFound { names }))
+}
+
+/// Waits for the news of a job and stops it when nobody listens.
+struct Listener {
+    job: Arc<Questions>,
+    news: UnboundedReceiver<News>,
+    deadline: Pin<Box<tokio::time::Sleep>>,
+    _permit: OwnedSemaphorePermit,
+    over: bool,
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.job.cancel();
+    }
+}
+
+impl Listener {
+    fn new(app: &Arc<App>, graph: Arc<Graph>, asked: Vec<Asked>, manner: Manner) -> Result<Listener, Problem> {
+        let permit = app.admit()?;
+        let (sender, news) = unbounded_channel();
+        let job = Questions::new(graph, app.work.clone(), asked, manner, sender);
+        app.work.submit(job.clone());
+        let deadline = Box::pin(tokio::time::sleep_until(app.deadline()));
+        Ok(Listener { job, news, deadline, _permit: permit, over: false })
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<News, Problem>> {
+        match self.news.poll_recv(context) {
+            Poll::Ready(Some(news)) => Poll::Ready(Ok(news)),
+            // The job holds the sender, so this is a job that was dropped: the server is shutting down.
+            Poll::Ready(None) => Poll::Ready(Err(late())),
+            Poll::Pending => self.deadline.as_mut().poll(context).map(|()| Err(late())),
+        }
+    }
+
+    async fn next(&mut self) -> Result<News, Problem> {
+        std::future::poll_fn(|context| self.poll(context)).await
+    }
+}
+
+/// Answers one question, or several.
+#[utoipa::path(post, path = "/api/v1/predict", request_body = PredictRequest, responses(
+    (status = 200, description = "A reply to `query`, or `{\"replies\": […]}` to `queries`", body = Reply<'static>),
+    (status = 400, body = Problem), (status = 404, body = Problem), (status = 429, body = Problem), (status = 503, body = Problem)))]
+pub async fn predict(State(app): Shared, request: Request) -> Result<Response, Problem> {
+    let r: PredictRequest = json_body(&app, request).await?;
+    let live = app.live(r.graph.as_deref())?;
+    let graph = live.graph();
+    let (manner, passes) = app.manner(&r, false)?;
+    let as_json = |text: String| ([(header::CONTENT_TYPE, "application/json")], text).into_response();
+    match (&r.query, &r.queries) {
+        (Some(texts), None) => {
+            let asked = app.asked(&live, &graph, texts, &r, passes)?;
+            let mut listener = Listener::new(&app, graph, vec![asked], manner)?;
+            match listener.next().await? {
+                News::Final(_, reply) => {
+                    reply.map(as_json).map_err(|e| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, e))
+                }
+                News::SoFar(_) => Err(late()),
+            }
+        }
+        (None, Some(queries)) => {
+            if queries.is_empty() || queries.len() > app.limits.batch {
+                let error = format!("found {} queries, expected 1 to {}", queries.len(), app.limits.batch);
+                return Err(Problem::bad(error));
+            }
+            let mut replies: Vec<Option<String>> = vec![None; queries.len()];
+            let (mut asked, mut places) = (Vec::new(), Vec::new());
+            let failed = |texts: &[String; 3], p: &Problem| {
+                serde_json::json!({ "query": texts, "error": p.error, "near": p.near }).to_string()
+            };
+            for (i, texts) in queries.iter().enumerate() {
+                match app.asked(&live, &graph, texts, &r, passes) {
+                    Ok(question) => {
+                        asked.push(question);
+                        places.push(i);
+                    }
+                    Err(problem) => replies[i] = Some(failed(texts, &problem)),
+                }
+            }
+            let expected = asked.len();
+            if expected > 0 {
+                let mut listener = Listener::new(&app, graph, asked, manner)?;
+                for _ in 0..expected {
+                    if let News::Final(q, reply) = listener.next().await? {
+                        let i = places[q];
+                        replies[i] = Some(reply.unwrap_or_else(|e| failed(&queries[i], &Problem::bad(e))));
+                    }
+                }
+            }
+            let replies: Vec<String> = replies.into_iter().flatten().collect();
+            Ok(as_json(format!("{{\"replies\":[{}]}}", replies.join(","))))
+        }
+        _ => Err(Problem::bad("expected either query or queries")),
+    }
+}
+
+impl futures_core::Stream for Listener {
+    type Item = Result<Event, Infallible>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        if this.over {
+            return Poll::Ready(None);
+        }
+        let problem = |error: String| {
+            let body = serde_json::json!({ "error": error }).to_string();
+            Event::default().event("problem").data(body)
+        };
+        this.poll(context).map(|news| {
+            let (event, over) = match news {
+                Ok(News::SoFar(reply)) => (Event::default().event("answers").data(reply), false),
+                Ok(News::Final(_, Ok(reply))) => (Event::default().event("done").data(reply), true),
+                Ok(News::Final(_, Err(error))) => (problem(error), true),
+                Err(late) => (problem(late.error), true),
+            };
+            this.over = over;
+            Some(Ok(event))
+        })
+    }
+}
+
+/// Answers one question as server-sent events: `answers` after every pass, each a whole reply, then `done`, or `problem`.
+#[utoipa::path(post, path = "/api/v1/predict/stream", request_body = PredictRequest, responses(
+    (status = 200, description = "Events `answers`, `done`, `problem`", body = Reply<'static>, content_type = "text/event-stream"),
+    (status = 400, body = Problem), (status = 404, body = Problem), (status = 429, body = Problem)))]
+pub async fn stream(State(app): Shared, request: Request) -> Result<Response, Problem> {
+    let r: PredictRequest = json_body(&app, request).await?;
+    let (Some(texts), None) = (&r.query, &r.queries) else {
+        return Err(Problem::bad("expected query: a stream answers one question"));
+    };
+    let live = app.live(r.graph.as_deref())?;
+    let graph = live.graph();
+    let (manner, passes) = app.manner(&r, true)?;
+    let asked = app.asked(&live, &graph, texts, &r, passes)?;
+    let listener = Listener::new(&app, graph, vec![asked], manner)?;
+    Ok(Sse::new(listener).keep_alive(KeepAlive::default()).into_response())
+}
+
+/// Stops a piece of work when nobody waits for it.
+struct Abandon<J: Job>(Arc<J>, fn(&J));
+
+impl<J: Job> Drop for Abandon<J> {
+    fn drop(&mut self) {
+        (self.1)(&self.0);
+    }
+}
+
+/// The reasons for an answer.
+#[utoipa::path(post, path = "/api/v1/explain", request_body = ExplainRequest, responses(
+    (status = 200, body = Explanation<'static>), (status = 400, body = Problem), (status = 404, body = Problem),
+    (status = 429, body = Problem), (status = 503, body = Problem)))]
+pub async fn explain(State(app): Shared, request: Request) -> Result<Response, Problem> {
+    let r: ExplainRequest = json_body(&app, request).await?;
+    let live = app.live(r.graph.as_deref())?;
+    let graph = live.graph();
+    let mut texts = r.triple.each_ref().map(String::as_str);
+    let place = r.blank as usize;
+    let answer = std::mem::replace(&mut texts[place], BLANK);
+    let question = Question::parse(&graph, texts)?;
+    let answer = if place == 1 { graph.parse_relation(answer) } else { graph.parse_entity(answer) }?;
+    let served = app.served(question.task())?.clone();
+    let passes = within("passes", r.passes, 4, 1, app.limits.passes.min(16))?;
+    let top = within("top", r.top, 5, 1, 1000)?;
+    let ask = app.ask(&graph, &served, r.walks, passes, r.seed)?;
+    let permit = app.admit()?;
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    let work = app.work.clone();
+    let run = move || {
+        let _permit = permit;
+        let options = ExplainOptions::default();
+        let explain = || explain_answer(&served.model, &graph, &question, answer, ask, top, r.check, &options);
+        let found = work.install(|| explain().map(|e| serde_json::to_string(&e)));
+        let _ = sender.send(found);
+    };
+    let job = Arc::new(Whole { work: Mutex::new(Some(run)), over: AtomicBool::new(false) });
+    app.work.submit(job.clone());
+    let _abandon = Abandon(job, |job| job.over.store(true, Ordering::Relaxed));
+    match tokio::time::timeout_at(app.deadline(), receiver).await {
+        Ok(Ok(Ok(Ok(text)))) => Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response()),
+        Ok(Ok(Err(e))) => Err(e.into()),
+        _ => Err(late()),
+    }
+}
+
+/// The graph around an entity.
+#[utoipa::path(get, path = "/api/v1/neighbourhood", params(NeighbourhoodQuery), responses(
+    (status = 200, body = Neighbourhood), (status = 400, body = Problem), (status = 404, body = Problem)))]
+pub async fn neighbourhood(State(app): Shared, q: Queried<NeighbourhoodQuery>) -> Result<Json<Neighbourhood>, Problem> {
+    let q = query(q)?;
+    let limit = within("limit", q.limit, 60, 1, 300)?;
+    let graph = app.live(q.graph.as_deref())?.graph();
+    let mut centres = vec![graph.parse_entity(&q.entity)?];
+    if let Some(other) = &q.other {
+        centres.push(graph.parse_entity(other)?);
+    }
+    let _permit = app.admit()?;
+    let look = move || {
+        let topology = graph.topology();
+        let (nodes, triples) = topology.neighbourhood(&centres, limit);
+        let entity = |id: u32| graph.entities().get(id).to_string();
+        Neighbourhood {
+            entities: nodes.iter().map(|v| entity(*v)).collect(),
+            degrees: nodes.iter().map(|v| topology.degree(*v)).collect(),
+            triples: triples
+                .iter()
+                .map(|t| [entity(t.head), graph.relations().get(t.relation).to_string(), entity(t.tail)])
+                .collect(),
+        }
+    };
+    Ok(Json(tokio::task::spawn_blocking(look).await.map_err(|_| late())?))
+}
+
+/// Adds and removes triples, all or none; the next question sees them.
+#[utoipa::path(post, path = "/api/v1/triples", request_body = TriplesRequest, responses(
+    (status = 200, body = Edited), (status = 400, body = Problem), (status = 401, body = Problem), (status = 403, body = Problem)))]
+pub async fn triples(State(app): Shared, request: Request) -> Result<Json<Edited>, Problem> {
+    app.may_write(&request)?;
+    let r: TriplesRequest = json_body(&app, request).await?;
+    let count = r.add.len() + r.remove.len();
+    if count == 0 || count > app.limits.edits {
+        return Err(Problem::bad(format!("found {count} triples, expected 1 to {}", app.limits.edits)));
+    }
+    for (place, name) in r.add.iter().flat_map(|t| ["head", "relation", "tail"].into_iter().zip(t)) {
+        let wrong = match name.as_str() {
+            "" => "is empty",
+            BLANK => "is ?, which always stands for what is asked",
+            name if name.len() > 4096 => "is longer than 4096 bytes",
+            _ => continue,
+        };
+        return Err(Problem::bad(format!("a {place} {wrong}, expected a name")));
+    }
+    let kept = r.graph.is_none() && app.kept;
+    let live = app.live(r.graph.as_deref())?;
+    let _permit = app.admit()?;
+    let edit = move || {
+        let named = |t: &'_ [String; 3], present| (t.clone(), present);
+        let all: Vec<_> =
+            r.remove.iter().map(|t| named(t, false)).chain(r.add.iter().map(|t| named(t, true))).collect();
+        let edits: Vec<NamedEdit<'_>> = all
+            .iter()
+            .map(|(t, present)| NamedEdit { triple: t.each_ref().map(String::as_str), present: *present })
+            .collect();
+        live.edit(&edits)
+    };
+    let outcome = tokio::task::spawn_blocking(edit).await.map_err(|_| late())?;
+    let outcome = outcome.map_err(|e| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, e))?;
+    app.metrics.edits.fetch_add((outcome.added + outcome.removed) as u64, Ordering::Relaxed);
+    Ok(Json(Edited { added: outcome.added, removed: outcome.removed, triples: outcome.triples, kept }))
+}
+
+/// Takes a graph of one's own: TSV, CSV, N-Triples or Turtle. It is kept in memory only.
+#[utoipa::path(post, path = "/api/v1/graphs", params(UploadQuery), request_body(content = String, content_type = "text/tab-separated-values"), responses(
+    (status = 200, body = Uploaded), (status = 400, body = Problem), (status = 401, body = Problem), (status = 413, body = Problem)))]
+pub async fn graphs(State(app): Shared, q: Queried<UploadQuery>, request: Request) -> Result<Json<Uploaded>, Problem> {
+    app.may_write(&request)?;
+    let q = query(q)?;
+    // Types that a page of another site cannot send unasked.
+    let kinds = ["text/tab-separated-values", "text/csv", "text/turtle", "application/n-triples"];
+    let bytes = body(&app, request, app.limits.upload, &kinds).await?;
+    let _permit = app.admit()?;
+    let name: String = q.name.unwrap_or_default().chars().filter(|c| !c.is_control()).take(100).collect();
+    let name = if name.is_empty() { "uploaded graph".to_string() } else { name };
+    let shown = name.clone();
+    let load = move || load_reader(&shown, &bytes[..], &LoadOptions::default());
+    let (graph, _) = tokio::task::spawn_blocking(load).await.map_err(|_| late())?.map_err(Problem::bad)?;
+    let (entities, relations) = (graph.topology().num_nodes(), graph.topology().num_relations());
+    let triples = graph.topology().num_triples();
+    let live = Live::open(name, graph, None, Default::default());
+    let live = live.map_err(|e| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, e))?;
+    let id = app.new_id();
+    let mut uploads = app.uploads.lock().unwrap_or_else(|e| e.into_inner());
+    uploads.push_back((id.clone(), live));
+    while uploads.len() > app.limits.graphs {
+        uploads.pop_front();
+    }
+    Ok(Json(Uploaded { graph: id, entities, relations, triples }))
+}

@@ -1,0 +1,234 @@
+//! A graph that changes while it is asked.
+//!
+//! Whoever asks takes a snapshot and keeps it to the end. An edit makes the next snapshot, which shares all but the touched rows
+//! with the last, commits to the store, and only then is published and acknowledged. When a patch has grown, a thread builds a
+//! fresh index beside the work and the edits made meanwhile are put on top of it.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+
+use flock_kg::calibrate::Calibrations;
+use flock_kg::graph::{Graph, GraphError, NameIndex, NamedEdit};
+
+use crate::store::{Store, StoreError, StoredEdit};
+
+/// A patch is folded into a fresh index when it has as many slots as an eighth of the graph, within these bounds.
+const FEW_SLOTS: usize = 1 << 16;
+const MANY_SLOTS: usize = 1 << 21;
+
+/// Why an edit failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LiveError {
+    /// It does not fit the graph.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    /// It could not be kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What an edit did.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Triples that are new.
+    pub added: usize,
+    /// Triples that are gone.
+    pub removed: usize,
+    /// Triples of the graph now.
+    pub triples: usize,
+}
+
+/// Names sorted for completion.
+#[derive(Default)]
+pub struct Indexes {
+    /// Of entities.
+    pub entities: NameIndex,
+    /// Of relations.
+    pub relations: NameIndex,
+}
+
+/// A graph with its edits.
+pub struct Live {
+    /// What people call it.
+    pub name: String,
+    /// Probabilities made for it.
+    pub calibrations: Calibrations,
+    now: RwLock<Arc<Graph>>,
+    indexes: RwLock<Arc<Indexes>>,
+    writer: Mutex<Writer>,
+}
+
+struct Writer {
+    store: Option<Store>,
+    /// Edits made while a fresh index is being built.
+    since: Option<Vec<StoredEdit>>,
+}
+
+fn unpoisoned<'a>(lock: &'a Mutex<Writer>) -> MutexGuard<'a, Writer> {
+    // Nothing is left half done by a panic: a snapshot is published whole.
+    lock.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+fn named(edits: &[StoredEdit]) -> Vec<NamedEdit<'_>> {
+    let edits = edits.iter();
+    edits.map(|(t, present)| NamedEdit { triple: t.each_ref().map(String::as_str), present: *present }).collect()
+}
+
+impl Live {
+    /// A graph, and its edits if they are kept in a file.
+    pub fn open(
+        name: String,
+        graph: Graph,
+        edits: Option<&Path>,
+        calibrations: Calibrations,
+    ) -> Result<Arc<Live>, LiveError> {
+        let store = edits.map(Store::open).transpose()?;
+        let kept = store.as_ref().map_or_else(|| Ok(Vec::new()), Store::read)?;
+        let graph = if kept.is_empty() { graph } else { graph.edited(&named(&kept))? };
+        let live = Arc::new(Live {
+            name,
+            calibrations,
+            now: RwLock::new(Arc::new(graph)),
+            indexes: RwLock::default(),
+            writer: Mutex::new(Writer { store, since: None }),
+        });
+        live.clone().index();
+        live.clone().fold_if_grown(&mut unpoisoned(&live.writer));
+        Ok(live)
+    }
+
+    /// Sorts the names on a thread of its own; until then completion looks at all of them.
+    fn index(self: Arc<Live>) {
+        std::thread::spawn(move || {
+            let graph = self.graph();
+            let entities = NameIndex::build(graph.entities());
+            let indexes = Indexes { entities, relations: NameIndex::build(graph.relations()) };
+            *self.indexes.write().unwrap_or_else(|e| e.into_inner()) = Arc::new(indexes);
+        });
+    }
+
+    /// The graph as it is now.
+    pub fn graph(&self) -> Arc<Graph> {
+        self.now.read().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+
+    /// The names, sorted.
+    pub fn indexes(&self) -> Arc<Indexes> {
+        self.indexes.read().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+
+    fn publish(&self, graph: Graph) {
+        *self.now.write().unwrap_or_else(|e| e.into_inner()) = Arc::new(graph);
+    }
+
+    /// Makes edits, all or none. When this returns they are on disk, if they are kept at all, and the next question sees them.
+    pub fn edit(self: &Arc<Live>, edits: &[NamedEdit<'_>]) -> Result<Outcome, LiveError> {
+        let mut writer = unpoisoned(&self.writer);
+        let before = self.graph();
+        let after = before.edited(edits)?;
+        let has = |graph: &Graph, [head, relation, tail]: [&str; 3]| {
+            let ids = (graph.entities().id(head), graph.relations().id(relation), graph.entities().id(tail));
+            matches!(ids, (Some(h), Some(r), Some(t)) if graph.topology().contains(h, r, t))
+        };
+        let mut triples: Vec<[&str; 3]> = edits.iter().map(|e| e.triple).collect();
+        triples.sort_unstable();
+        triples.dedup();
+        let (mut added, mut removed) = (0, 0);
+        for triple in triples {
+            match (has(&before, triple), has(&after, triple)) {
+                (false, true) => added += 1,
+                (true, false) => removed += 1,
+                _ => {}
+            }
+        }
+        if let Some(store) = &mut writer.store {
+            store.commit(edits)?;
+        }
+        if let Some(since) = &mut writer.since {
+            since.extend(edits.iter().map(|e| (e.triple.map(str::to_string), e.present)));
+        }
+        let triples = after.topology().num_triples();
+        self.publish(after);
+        self.clone().fold_if_grown(&mut writer);
+        Ok(Outcome { added, removed, triples })
+    }
+
+    fn fold_if_grown(self: Arc<Live>, writer: &mut Writer) {
+        let graph = self.graph();
+        let topology = graph.topology();
+        let limit = (topology.num_triples() / 4).clamp(FEW_SLOTS, MANY_SLOTS);
+        if topology.patch_slots() <= limit || writer.since.is_some() {
+            return;
+        }
+        writer.since = Some(Vec::new());
+        std::thread::spawn(move || {
+            let flat = graph.flattened();
+            let mut writer = unpoisoned(&self.writer);
+            let since = writer.since.take().unwrap_or_default();
+            // If there is no fresh index the patched graph goes on as it is.
+            let whole = flat.and_then(|flat| if since.is_empty() { Ok(flat) } else { flat.edited(&named(&since)) });
+            if let Ok(whole) = whole {
+                self.publish(whole);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flock_kg::graph::GraphBuilder;
+    use std::time::{Duration, Instant};
+
+    fn ring(n: usize) -> Graph {
+        let mut builder = GraphBuilder::new();
+        for i in 0..n {
+            builder.add(&format!("n{i}"), "next", &format!("n{}", (i + 1) % n));
+        }
+        builder.finish().unwrap()
+    }
+
+    fn all(graph: &Graph) -> Vec<[String; 3]> {
+        let (e, r) = (graph.entities(), graph.relations());
+        let names = graph.topology().triples().map(|t| [e.get(t.head), r.get(t.relation), e.get(t.tail)]);
+        let mut names: Vec<_> = names.map(|n| n.map(str::to_string)).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn edits_are_seen_kept_and_survive_a_fresh_index() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("edits");
+        let live = Live::open("ring".into(), ring(30), Some(&file), Calibrations::default()).unwrap();
+        assert!(!file.exists());
+        let add = |t| NamedEdit { triple: t, present: true };
+        let remove = |t| NamedEdit { triple: t, present: false };
+        let old = live.graph();
+        let outcome = live.edit(&[add(["n0", "likes", "<b>"]), remove(["n0", "next", "n1"]), remove(["x", "y", "z"])]);
+        assert_eq!(outcome.unwrap(), Outcome { added: 1, removed: 1, triples: 30 });
+        // Added and taken back in one edit is nothing.
+        let outcome = live.edit(&[add(["n1", "likes", "n2"]), remove(["n1", "likes", "n2"])]).unwrap();
+        assert_eq!(outcome, Outcome { added: 0, removed: 0, triples: 30 });
+        assert_eq!(old.topology().num_triples(), 30);
+        assert!(old.entities().id("<b>").is_none() && live.graph().entities().id("<b>") == Some(30));
+
+        // A hub whose row is larger than the limit makes every edit at it worth a fresh index.
+        let hub: Vec<String> = (0..70_000).map(|i| format!("leaf {i}")).collect();
+        let edits: Vec<NamedEdit<'_>> = hub.iter().map(|leaf| add(["n3", "has", leaf])).collect();
+        live.edit(&edits).unwrap();
+        live.edit(&[add(["n4", "has", "leaf 0"])]).unwrap();
+        let begin = Instant::now();
+        while live.graph().topology().num_edits() > 1 && begin.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(live.graph().topology().num_edits() <= 1);
+        assert_eq!(live.graph().topology().num_triples(), 30 + 70_001);
+
+        let now = all(&live.graph());
+        drop(unpoisoned(&live.writer).store.take());
+        let again = Live::open("ring".into(), ring(30), Some(&file), Calibrations::default()).unwrap();
+        assert_eq!(all(&again.graph()), now);
+    }
+}

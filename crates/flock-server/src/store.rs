@@ -1,0 +1,104 @@
+//! Edits on disk: a table of triples that differ from the graph file, in an embedded ACID store.
+//!
+//! The key is head, relation and tail by name, the value whether the graph has the triple. What was written last about a triple
+//! counts, so opening the store and applying all of it gives the edited graph, whatever the order. A commit is one transaction,
+//! on disk when it returns.
+
+use std::path::{Path, PathBuf};
+
+use flock_kg::graph::NamedEdit;
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+
+type Key = (&'static str, &'static str, &'static str);
+const EDITS: TableDefinition<'static, Key, bool> = TableDefinition::new("edits-1");
+
+/// Why edits cannot be read or kept.
+#[derive(Debug, thiserror::Error)]
+#[error("{file}: {source}; hint: {hint}")]
+pub struct StoreError {
+    file: String,
+    source: redb::Error,
+    hint: &'static str,
+}
+
+/// A triple by its names, and whether the graph has it.
+pub type StoredEdit = ([String; 3], bool);
+
+/// The edits of one graph.
+pub struct Store {
+    path: PathBuf,
+    database: Option<Database>,
+}
+
+impl Store {
+    /// Opens the store if it exists; else it is made with the first edit.
+    pub fn open(path: &Path) -> Result<Store, StoreError> {
+        let mut store = Store { path: path.to_path_buf(), database: None };
+        if path.exists() {
+            store.database()?;
+        }
+        Ok(store)
+    }
+
+    fn database(&mut self) -> Result<&Database, StoreError> {
+        if self.database.is_none() {
+            let opened = Database::create(&self.path).map_err(|e| {
+                let hint = match e {
+                    redb::DatabaseError::DatabaseAlreadyOpen => {
+                        "another server has it open; stop that one, or give --edits"
+                    }
+                    _ => "is the directory writable? --edits names another place",
+                };
+                self.error(e.into(), hint)
+            });
+            self.database = Some(opened?);
+        }
+        match &self.database {
+            Some(database) => Ok(database),
+            None => Err(self.error(redb::Error::DatabaseClosed, "restart the server")),
+        }
+    }
+
+    fn error(&self, source: redb::Error, hint: &'static str) -> StoreError {
+        StoreError { file: self.path.display().to_string(), source, hint }
+    }
+
+    /// All edits.
+    pub fn read(&self) -> Result<Vec<StoredEdit>, StoreError> {
+        let Some(database) = &self.database else { return Ok(Vec::new()) };
+        let read = || -> Result<Vec<StoredEdit>, redb::Error> {
+            let transaction = database.begin_read()?;
+            let table = match transaction.open_table(EDITS) {
+                Ok(table) => table,
+                Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
+                Err(e) => return Err(e.into()),
+            };
+            let mut edits = Vec::new();
+            for row in table.iter()? {
+                let (key, present) = row?;
+                let (head, relation, tail) = key.value();
+                edits.push(([head, relation, tail].map(str::to_string), present.value()));
+            }
+            Ok(edits)
+        };
+        read().map_err(|e| self.error(e, "the file is damaged or of another program; move it away"))
+    }
+
+    /// Keeps edits, all or none. When this returns they are on disk.
+    pub fn commit(&mut self, edits: &[NamedEdit<'_>]) -> Result<(), StoreError> {
+        let database = self.database()?;
+        let write = || -> Result<(), redb::Error> {
+            let transaction = database.begin_write()?;
+            {
+                let mut table = transaction.open_table(EDITS)?;
+                for edit in edits {
+                    let [head, relation, tail] = edit.triple;
+                    table.insert((head, relation, tail), edit.present)?;
+                }
+            }
+            transaction.commit()?;
+            Ok(())
+        };
+        write().map_err(|e| self.error(e, "is the disk full?"))
+    }
+}
