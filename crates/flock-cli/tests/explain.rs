@@ -1,0 +1,104 @@
+//! Reasons, budgets and calibrated probabilities on the command line.
+
+mod common;
+
+use common::Place;
+use serde_json::json;
+
+const MODELS: [&str; 4] = ["--model", "entity.safetensors", "--model", "relation.safetensors"];
+
+#[test]
+fn explanations_in_words_json_and_svg() {
+    let place = Place::new();
+    place.write("world.tsv", format!("{}Portugal\tlikes <b>\tR&D\nR&D\tin\tSpain\n", common::WORLD));
+    let explain = |args: &[&str]| place.run(&[&["explain", "world.tsv"], args, &MODELS, &["--walks", "4"]].concat());
+    let out = explain(&["Portugal", "borders", "Spain", "--svg", "why.svg"]).ok();
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(lines[0], "Portugal  borders  ?  →  Spain");
+    assert!(lines[1].starts_with("logit ") && lines[1].ends_with("4 passes, n = 4, seed 0"), "{}", lines[1]);
+    assert_eq!(lines[2], "the graph has this triple; it is hidden here, so that the reasons are others");
+    assert_eq!(lines[3], "share  count  reason");
+    // The two short ways that are left once the triple is hidden: through Europe, and through R&D.
+    let ways = ["Portugal —in→ Europe ←in— Spain", "Portugal —likes <b>→ R&D —in→ Spain"];
+    assert!(lines[4..6].iter().all(|l| ways.iter().any(|w| l.ends_with(w))), "{out}");
+    assert!(out.contains("edges of the best reasons the logit falls by") && out.contains("random ones around them by"));
+    let svg = std::fs::read_to_string(place.path("why.svg")).unwrap();
+    assert!(
+        svg.contains("R&amp;D") && svg.contains("likes &lt;b&gt;") && !svg.contains("<b>") && svg.ends_with("</svg>\n")
+    );
+
+    let found = explain(&["Portugal", "borders", "France", "--json", "--no-check", "--passes", "2"]).json().remove(0);
+    assert_eq!((&found["known"], &found["deletion"], &found["passes"]), (&json!(false), &json!(null), &json!(2)));
+    assert_eq!(found["query"], json!(["Portugal", "borders", "?"]));
+    let shares: f64 = found["reasons"].as_array().unwrap().iter().map(|r| r["share"].as_f64().unwrap()).sum();
+    assert!(shares > 0.0 && shares <= found["joined"].as_f64().unwrap() + 1e-9);
+    // Heads and relations can be explained too.
+    let head = explain(&["Spain", "borders", "France", "--blank", "head", "--json", "--no-check"]).json().remove(0);
+    assert_eq!((&head["query"], &head["answer"]), (&json!(["?", "borders", "France"]), &json!("Spain")));
+    let relation = explain(&["Spain", "in", "Europe", "--blank", "relation", "--json"]).json().remove(0);
+    assert_eq!((&relation["query"], &relation["answer"]), (&json!(["Spain", "?", "Europe"]), &json!("in")));
+    let unknown = explain(&["Portgual", "borders", "Spain"]);
+    assert_eq!(unknown.code, Some(1));
+    assert_eq!(unknown.err, "error: unknown entity \"Portgual\"; near names: \"Portugal\"\n");
+    // An island cannot be reached from elsewhere.
+    assert!(explain(&["Portugal", "in", "Iceland"]).ok().contains("no walk joins the query to this answer"));
+}
+
+#[test]
+fn one_line_of_reason_for_each_answer_and_a_budget() {
+    let place = Place::new();
+    let out = place.predict(&["Portugal", "borders", "?", "--explain", "--top", "3"]).ok();
+    assert!(out.lines().nth(1).unwrap().ends_with("reason"), "{out}");
+    let reply = place.predict(&["Portugal", "borders", "?", "--explain", "--json", "--top", "0"]).json().remove(0);
+    let spain = reply["answers"].as_array().unwrap().iter().find(|a| a["name"] == "Spain").unwrap();
+    assert_eq!(spain["reason"]["start"], "Portugal");
+    assert_eq!(spain["reason"]["steps"].as_array().unwrap().last().unwrap()["to"], "Spain");
+
+    let steady =
+        place.predict(&["Portugal", "borders", "?", "--budget", "60s", "--json", "--top", "1"]).json().remove(0);
+    assert_eq!(steady["stopped"], "steady");
+    let passes = steady["passes"].as_u64().unwrap();
+    assert!(passes >= 5);
+    // A budget changes how many passes there are, and nothing else.
+    let asked = ["Portugal", "borders", "?", "--json", "--top", "1", "--passes", &passes.to_string()];
+    assert_eq!(place.predict(&asked).json()[0]["answers"], steady["answers"]);
+    let capped = place.predict(&["Portugal", "borders", "?", "--budget", "60s", "--passes", "2"]).ok();
+    assert!(capped.contains("\n2 passes: no more were allowed\n"), "{capped}");
+    let hasty = place.predict(&["Portugal", "borders", "?", "--budget", "0ms"]).ok();
+    assert!(hasty.contains("\n1 passes: time was up\n"), "{hasty}");
+    let wrong = place.predict(&["Portugal", "borders", "?", "--budget", "fast"]);
+    assert_eq!(wrong.code, Some(2));
+    assert!(wrong.err.contains("expected a time such as 300ms or 2s"), "{}", wrong.err);
+}
+
+#[test]
+fn calibrated_probabilities_are_used_and_said() {
+    let place = Place::new();
+    let few = place.run(&["calibrate", "world.tsv", "--model", "entity.safetensors", "--walks", "2"]);
+    assert_eq!(few.code, Some(1));
+    assert!(few.err.contains("expected at least 40: the graph has only 10 triples"), "{}", few.err);
+
+    let ring: String =
+        (0..120).map(|i| format!("n{i}\tnext\tn{}\nn{i}\tskip\tn{}\n", (i + 1) % 120, (i + 2) % 120)).collect();
+    place.write("ring.tsv", ring);
+    let calibrate = ["calibrate", "ring.tsv", "--model", "entity.safetensors", "--walks", "4", "--svg", "r.svg"];
+    let out = place.run(&calibrate).ok();
+    assert!(out.starts_with("entity: expected calibration error ") && out.contains("24 held-out questions"), "{out}");
+    assert!(out.ends_with("kept in ring.tsv.calibration.json; predict uses it from now on\n"));
+    assert!(std::fs::read_to_string(place.path("r.svg")).unwrap().contains("stated probability"));
+    let ask = ["predict", "ring.tsv", "n0", "next", "?", "--model", "entity.safetensors", "--walks", "4"];
+    let out = place.run(&ask).ok();
+    assert!(out.contains("probabilities are calibrated on this graph: expected error "), "{out}");
+    let reply = place.run(&[&ask[..], &["--json"]].concat()).json().remove(0);
+    assert_eq!(reply["calibration"]["queries"], 24);
+    let answer = &reply["answers"][0];
+    let (logit, p) = (answer["logit"].as_f64().unwrap(), answer["probability"].as_f64().unwrap());
+    assert!((p - 1.0 / (1.0 + (-logit).exp())).abs() > 1e-6, "not mapped: {p}");
+    // Another model's probabilities are its own, and a broken file is named.
+    let other = ["predict", "ring.tsv", "n0", "?", "n1", "--model", "relation.safetensors", "--walks", "4", "--json"];
+    assert!(place.run(&other).json()[0]["calibration"].is_null());
+    place.write("ring.tsv.calibration.json", "{");
+    let broken = place.run(&ask);
+    assert_eq!(broken.code, Some(1));
+    assert!(broken.err.starts_with("error: ring.tsv.calibration.json: found EOF"), "{}", broken.err);
+}

@@ -1,0 +1,164 @@
+//! The server as a process: kills in the middle of edits, slow clients, a clean end.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use common::Place;
+use serde_json::{Value, json};
+
+struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Server {
+    fn start(place: &Place) -> Server {
+        let models = ["--model", "entity.safetensors", "--model", "relation.safetensors"];
+        let args = [&["serve", "world.tsv", "--listen", "127.0.0.1:0", "--threads", "1"], &models[..]].concat();
+        let mut child = place.command(&args).stderr(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
+        let mut line = String::new();
+        let mut err = BufReader::new(child.stderr.take().unwrap());
+        err.read_line(&mut line).unwrap();
+        let address = line.strip_prefix("listening on http://").and_then(|l| l.split('/').next());
+        let address = address.unwrap_or_else(|| panic!("{line}")).to_string();
+        Server { child, address }
+    }
+
+    /// The answer to a request, if all of it came.
+    fn try_send(&self, method: &str, path: &str, body: &str) -> Option<(u16, String)> {
+        let mut stream = TcpStream::connect(&self.address).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+            self.address,
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes())).ok()?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).ok()?;
+        let (head, body) = text.split_once("\r\n\r\n")?;
+        let status = head.split(' ').nth(1)?.parse().ok()?;
+        let length = head.lines().find_map(|l| l.to_lowercase().strip_prefix("content-length: ").map(str::to_string));
+        (length.is_none_or(|l| l.parse() == Ok(body.len()))).then(|| (status, body.to_string()))
+    }
+
+    fn send(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
+        let (status, text) = self.try_send(method, path, body).unwrap();
+        (status, serde_json::from_str(&text).unwrap())
+    }
+
+    /// What `marks` says, of all entities named `mark …`.
+    fn marks(&self) -> BTreeSet<String> {
+        let (status, around) = self.send("GET", "/api/v1/neighbourhood?entity=Portugal&limit=300", "");
+        assert_eq!(status, 200);
+        let triples = around["triples"].as_array().unwrap().iter();
+        let marks = triples.filter(|t| t[1] == "mark").map(|t| t[2].as_str().unwrap().to_string());
+        marks.collect()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A hundred kills (SIGKILL) at moments that wander over the time an edit takes. After each: every acknowledged edit is there;
+/// of the one in flight both triples or none; nothing else.
+#[test]
+fn acknowledged_edits_survive_a_hundred_kills() {
+    let place = Place::new();
+    let mut kept: BTreeSet<String> = BTreeSet::new();
+    let (mut in_flight, mut in_flight_kept, mut acknowledged) = (0, 0, 0);
+    for round in 0..100 {
+        let server = Server::start(&place);
+        assert_eq!(server.marks(), kept, "round {round}");
+        let process = server.child.id().to_string();
+        // Edits one after another: two new marks each, and the older of them gone again, so that removals are tested too.
+        let killer = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_micros(10_000 + 1_731 * round % 40_000));
+            std::process::Command::new("kill").args(["-KILL", &process]).status().unwrap();
+        });
+        for i in 0.. {
+            let [a, b] = ["a", "b"].map(|n| format!("{round}.{i}.{n}"));
+            let gone: Vec<String> = kept.iter().take(2).cloned().collect();
+            let triple = |m: &String| json!(["Portugal", "mark", m]);
+            let body = json!({
+                "add": [triple(&a), triple(&b)],
+                "remove": gone.iter().map(triple).collect::<Vec<_>>(),
+            });
+            let after: BTreeSet<String> =
+                kept.iter().filter(|m| !gone.contains(m)).cloned().chain([a.clone(), b.clone()]).collect();
+            match server.try_send("POST", "/api/v1/triples", &body.to_string()) {
+                Some((200, _)) => {
+                    kept = after;
+                    acknowledged += 1;
+                }
+                _ => {
+                    in_flight += 1;
+                    killer.join().unwrap();
+                    drop(server);
+                    // Not acknowledged: it may have reached the disk, then whole.
+                    let again = Server::start(&place);
+                    let found = again.marks();
+                    assert!(found == kept || found == after, "round {round}: {found:?}\nnot {kept:?}\nnor {after:?}");
+                    in_flight_kept += usize::from(found == after);
+                    kept = found;
+                    break;
+                }
+            }
+        }
+    }
+    eprintln!("{acknowledged} acknowledged, {in_flight} in flight, {in_flight_kept} of them kept");
+    assert!(acknowledged > 50 && in_flight == 100);
+}
+
+#[test]
+fn ends_cleanly_and_outlasts_slow_clients() {
+    let place = Place::new();
+    let mut server = Server::start(&place);
+    // A client that begins a request and falls silent does not keep others waiting.
+    let mut slow = TcpStream::connect(&server.address).unwrap();
+    slow.write_all(b"POST /api/v1/predict HTTP/1.1\r\nHost: localhost\r\n").unwrap();
+    let ask = json!({"query": ["Portugal", "borders", "?"], "walks": 2}).to_string();
+    assert_eq!(server.send("POST", "/api/v1/predict", &ask).0, 200);
+    assert_eq!(server.send("GET", "/nothing", "").0, 404);
+    // And is told to go within ten seconds.
+    let begin = Instant::now();
+    slow.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let mut rest = Vec::new();
+    let _ = slow.read_to_end(&mut rest);
+    assert!(begin.elapsed() < Duration::from_secs(25), "{:?}", begin.elapsed());
+    // Terminated, it ends by itself with status 0.
+    let ended = std::process::Command::new("kill").args(["-TERM", &server.child.id().to_string()]).status().unwrap();
+    assert!(ended.success());
+    let begin = Instant::now();
+    let status = loop {
+        if let Some(status) = server.child.try_wait().unwrap() {
+            break status;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(20), "still running");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    assert!(status.success(), "{status}");
+}
+
+#[test]
+fn two_servers_do_not_share_one_file_of_edits() {
+    let place = Place::new();
+    let first = Server::start(&place);
+    assert_eq!(first.send("POST", "/api/v1/triples", r#"{"add": [["a", "b", "c"]]}"#).0, 200);
+    let ran = place.run(&["serve", "world.tsv", "--listen", "127.0.0.1:0", "--model", "entity.safetensors"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.err.contains("world.tsv.edits.redb") && ran.err.contains("another server has it open"), "{}", ran.err);
+    drop(first);
+    let ran = place.run(&["serve", "world.tsv", "--listen", "203.0.113.7:1", "--model", "entity.safetensors"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.err.contains("cannot listen on 203.0.113.7:1"), "{}", ran.err);
+}

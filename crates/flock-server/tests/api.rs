@@ -1,0 +1,413 @@
+//! The routes, asked without a socket: what they answer, what they refuse, and that nothing a client sends breaks them.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Method, Request, StatusCode};
+use flock_kg::answers::ModelName;
+use flock_kg::calibrate::Calibrations;
+use flock_kg::checkpoint::{Metadata, Task};
+use flock_kg::graph::{Graph, LoadOptions, load_reader};
+use flock_kg::init::initial_weights;
+use flock_kg::kernels::{Engine, Level, Precision};
+use flock_kg::model::Model;
+use flock_server::ask::Served;
+use flock_server::live::Live;
+use flock_server::{App, Limits, Options, router};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngSeed, TestRunner};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+const WORLD: &str = "Lisbon\tcapital_of\tPortugal\nMadrid\tcapital_of\tSpain\nParis\tcapital_of\tFrance\n\
+    Portugal\tborders\tSpain\nSpain\tborders\tFrance\nPortugal\tin\tEurope\nSpain\tin\tEurope\nFrance\tin\tEurope\n";
+
+fn world() -> Graph {
+    load_reader("world.tsv", WORLD.as_bytes(), &LoadOptions::default()).unwrap().0
+}
+
+fn served(task: Task) -> Served {
+    let meta = Metadata { updates: 2, length: 12, ..Metadata::published(task) };
+    let engine = Engine::new(Level::detect().unwrap(), Precision::F32).unwrap();
+    let model = Model::new(&initial_weights(meta, 7).unwrap(), engine).unwrap();
+    let name = ModelName {
+        task,
+        origin: "test".into(),
+        sha256: model.hash().to_string(),
+        precision: engine.precision().to_string(),
+    };
+    Served { model, name, trained: false }
+}
+
+fn options() -> Options {
+    Options {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        main: Live::open("world".into(), world(), None, Calibrations::default()).unwrap(),
+        kept: false,
+        models: vec![served(Task::Entity), served(Task::Relation)],
+        pool: rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap(),
+        token: None,
+        guard_reads: false,
+        limits: Limits { walks: 32, ..Limits::default() },
+    }
+}
+
+fn app() -> Router {
+    router(App::new(options()))
+}
+
+struct Answer {
+    status: StatusCode,
+    headers: axum::http::HeaderMap,
+    text: String,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|e| panic!("{e}: {}", self.text))
+    }
+}
+
+async fn send(app: &Router, request: Request<Body>) -> Answer {
+    let response = app.clone().oneshot(request).await.unwrap();
+    let (parts, body) = response.into_parts();
+    let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap();
+    Answer { status: parts.status, headers: parts.headers, text: String::from_utf8(bytes.to_vec()).unwrap() }
+}
+
+async fn get(app: &Router, path: &str) -> Answer {
+    send(app, Request::get(path).header("host", "localhost").body(Body::empty()).unwrap()).await
+}
+
+async fn post_with(app: &Router, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Answer {
+    let mut request = Request::builder().method(Method::POST).uri(path);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    send(app, request.body(body.into()).unwrap()).await
+}
+
+async fn post(app: &Router, path: &str, body: Value) -> Answer {
+    let headers = [("host", "localhost"), ("content-type", "application/json")];
+    post_with(app, path, &headers, body.to_string()).await
+}
+
+#[tokio::test]
+async fn answers_as_the_library_does() {
+    let app = app();
+    assert_eq!(get(&app, "/api/v1/health").await.json(), json!({"status": "ok"}));
+    let info = get(&app, "/api/v1/info").await.json();
+    assert_eq!((&info["entities"], &info["relations"], &info["triples"]), (&json!(7), &json!(3), &json!(8)));
+    assert_eq!(info["models"][0]["trained"], false);
+    // The favourite: Portugal borders.
+    assert_eq!(info["examples"][0], json!(["Portugal", "borders", "?"]));
+
+    let body =
+        json!({"query": ["Portugal", "borders", "?"], "walks": 2, "passes": 3, "seed": 5, "top": 0, "explain": true});
+    let answer = post(&app, "/api/v1/predict", body.clone()).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    let reply = answer.json();
+    assert_eq!((&reply["passes"], &reply["walks"], &reply["seed"]), (&json!(3), &json!(2), &json!(5)));
+    let spain = reply["answers"].as_array().unwrap().iter().find(|a| a["name"] == "Spain").unwrap();
+    assert_eq!((&spain["known"], &spain["reason"]["start"]), (&json!(true), &json!("Portugal")));
+
+    // By hand, through the library.
+    let (graph, served) = (world(), served(Task::Entity));
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let view = flock_kg::model::View { topology: graph.topology(), mask: None };
+    let asker = flock_kg::ensemble::Asker::new(&served.model, view, &pool);
+    let ask = flock_kg::ensemble::Ask { walks: 2, passes: 3, seed: 5, options: served.model.walk_options() };
+    let question = flock_kg::question::Question::parse(&graph, ["Portugal", "borders", "?"]).unwrap();
+    let scores = asker.ask(&[question.query], ask).unwrap().remove(0);
+    let logit = scores.of(graph.entities().id("Spain").unwrap()).logit;
+    assert_eq!(spain["logit"], json!(logit));
+
+    // The stream ends with the same answers, and refines towards them pass by pass.
+    let streamed = post(&app, "/api/v1/predict/stream", body).await;
+    assert_eq!(streamed.headers["content-type"], "text/event-stream");
+    let events: Vec<(String, Value)> = streamed
+        .text
+        .split("\n\n")
+        .filter(|e| !e.trim().is_empty())
+        .map(|e| {
+            let field = |name: &str| e.lines().find_map(|l| l.strip_prefix(name)).unwrap_or("").trim().to_string();
+            (field("event:"), serde_json::from_str(&field("data:")).unwrap())
+        })
+        .collect();
+    assert_eq!(events.last().unwrap(), &("done".to_string(), reply));
+    let passes: Vec<u64> = events.iter().map(|e| e.1["passes"].as_u64().unwrap()).collect();
+    assert!(passes.windows(2).all(|w| w[0] < w[1]) && passes.last() == Some(&3), "{passes:?}");
+
+    let head = post(&app, "/api/v1/predict", json!({"query": ["?", "capital_of", "Spain"], "walks": 2})).await.json();
+    assert_eq!(head["query"], json!(["?", "capital_of", "Spain"]));
+    let relation = post(&app, "/api/v1/predict", json!({"query": ["Portugal", "?", "Spain"], "walks": 2})).await.json();
+    assert_eq!((&relation["model"]["task"], &relation["candidates"]), (&json!("relation"), &json!(3)));
+    let among = json!({"query": ["Portugal", "borders", "?"], "walks": 2, "among": ["France", "Paris"]});
+    assert_eq!(post(&app, "/api/v1/predict", among).await.json()["candidates"], 2);
+    let novel = json!({"query": ["Portugal", "borders", "?"], "walks": 2, "novel": true, "top": 0});
+    let novel = post(&app, "/api/v1/predict", novel).await.json();
+    assert!(novel["answers"].as_array().unwrap().iter().all(|a| a["name"] != "Spain"));
+    let budget = json!({"query": ["Portugal", "borders", "?"], "walks": 2, "budget_ms": 60000, "passes": 2});
+    let budget = post(&app, "/api/v1/predict", budget).await.json();
+    assert_eq!((&budget["passes"], &budget["stopped"]), (&json!(2), &json!("passes")));
+
+    let queries = json!({"queries": [["Portugal", "borders", "?"], ["Portgual", "borders", "?"], ["Spain", "?", "France"]], "walks": 2});
+    let batch = post(&app, "/api/v1/predict", queries).await.json();
+    let replies = batch["replies"].as_array().unwrap();
+    assert_eq!(replies.len(), 3);
+    assert_eq!(replies[1]["near"], json!(["Portugal"]));
+    assert_eq!((&replies[0]["model"]["task"], &replies[2]["model"]["task"]), (&json!("entity"), &json!("relation")));
+
+    let explain = json!({"triple": ["Portugal", "borders", "Spain"], "walks": 4, "passes": 2, "check": true});
+    let explain = post(&app, "/api/v1/explain", explain).await.json();
+    assert_eq!((&explain["answer"], &explain["known"]), (&json!("Spain"), &json!(true)));
+    assert!(explain["deletion"]["random"].as_array().is_some_and(|r| r.len() <= 3));
+    // The triple itself is hidden, so no way is that edge alone.
+    let direct = |r: &Value| r["steps"].as_array().unwrap().len() == 1 && r["steps"][0]["relation"] == "borders";
+    assert!(!explain["reasons"].as_array().unwrap().iter().any(direct));
+}
+
+#[tokio::test]
+async fn names_and_surroundings() {
+    let app = app();
+    // The index is built on a thread; with or without it the answer is the same here.
+    assert_eq!(get(&app, "/api/v1/entities?q=por").await.json()["names"][0], "Portugal");
+    assert_eq!(get(&app, "/api/v1/relations?q=bordres").await.json()["names"][0], "borders");
+    assert_eq!(get(&app, "/api/v1/entities?q=a&k=0").await.status, StatusCode::BAD_REQUEST);
+    let around = get(&app, "/api/v1/neighbourhood?entity=Lisbon&limit=3").await.json();
+    assert_eq!(around["entities"].as_array().unwrap().len(), 3);
+    assert_eq!(around["triples"][0], json!(["Lisbon", "capital_of", "Portugal"]));
+    assert_eq!(get(&app, "/api/v1/neighbourhood?entity=Atlantis").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn an_edit_is_seen_by_the_next_question() {
+    let app = app();
+    let known = |reply: &Value| {
+        let answers = reply["answers"].as_array().unwrap().iter();
+        answers.filter(|a| a["known"] == true).map(|a| a["name"].as_str().unwrap().to_string()).collect::<Vec<_>>()
+    };
+    let ask = || json!({"query": ["Portugal", "borders", "?"], "walks": 8, "top": 0});
+    assert_eq!(known(&post(&app, "/api/v1/predict", ask()).await.json()), ["Spain"]);
+    let hostile = "<img src=x onerror=alert(1)>\u{202e}";
+    let edit = json!({"add": [["Portugal", "borders", hostile], [hostile, "new relation", "Spain"]], "remove": [["Portugal", "borders", "Spain"]]});
+    let edited = post(&app, "/api/v1/triples", edit).await.json();
+    assert_eq!((&edited["added"], &edited["removed"], &edited["triples"]), (&json!(2), &json!(1), &json!(9)));
+    assert_eq!(known(&post(&app, "/api/v1/predict", ask()).await.json()), [hostile]);
+    assert_eq!(get(&app, "/api/v1/info").await.json()["relations"], 4);
+    let new = json!({"query": ["?", "new relation", "Spain"], "walks": 8, "explain": true});
+    assert_eq!(post(&app, "/api/v1/predict", new).await.status, StatusCode::OK);
+    assert_eq!(get(&app, "/api/v1/relations?q=new").await.json()["names"][0], "new relation");
+    for bad in
+        [json!({}), json!({"add": [["", "r", "t"]]}), json!({"add": [["h", "?", "t"]]}), json!({"add": [["h", "r"]]})]
+    {
+        assert_eq!(post(&app, "/api/v1/triples", bad).await.status, StatusCode::BAD_REQUEST);
+    }
+}
+
+#[tokio::test]
+async fn uploaded_graphs() {
+    let app = app();
+    let headers = [("host", "localhost"), ("content-type", "text/tab-separated-values")];
+    let answer = post_with(&app, "/api/v1/graphs?name=mine.tsv", &headers, "a\tr\tb\nb\tr\tc\n").await;
+    let id = answer.json()["graph"].as_str().unwrap().to_string();
+    let info = get(&app, &format!("/api/v1/info?graph={id}")).await.json();
+    assert_eq!((&info["name"], &info["triples"]), (&json!("mine.tsv"), &json!(2)));
+    let reply = post(&app, "/api/v1/predict", json!({"graph": id, "query": ["a", "r", "?"], "walks": 2})).await;
+    assert_eq!(reply.json()["candidates"], 3);
+    assert_eq!(
+        post(&app, "/api/v1/triples", json!({"graph": id, "add": [["c", "r", "a"]]})).await.json()["triples"],
+        3
+    );
+    let broken = post_with(&app, "/api/v1/graphs?name=mine.tsv", &headers, "a\tr\tb\na\tb\n").await;
+    assert_eq!(broken.status, StatusCode::BAD_REQUEST);
+    assert!(broken.text.contains("mine.tsv:2: expected 3 tab-separated fields, found 2"), "{}", broken.text);
+    let simple = [("host", "localhost"), ("content-type", "text/plain")];
+    let answer = post_with(&app, "/api/v1/graphs", &simple, "a\tr\tb\n").await;
+    assert_eq!(answer.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    // The ninth pushes out the first.
+    for _ in 0..8 {
+        post_with(&app, "/api/v1/graphs", &headers, "a\tr\tb\n").await;
+    }
+    assert_eq!(get(&app, &format!("/api/v1/info?graph={id}")).await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn refusals_have_a_status_and_say_why() {
+    let app = app();
+    let predict = |body: Value| post(&app, "/api/v1/predict", body);
+    let cases = [
+        (json!({"query": ["Portugal", "borders", "Spain"]}), 400, "expected one ?"),
+        (json!({"query": ["Portgual", "borders", "?"]}), 404, "near names"),
+        (json!({"query": ["Portugal", "borders", "?"], "passes": 0}), 400, "passes is 0, expected 1 to 64"),
+        (json!({"query": ["Portugal", "borders", "?"], "passes": 4000000000u32}), 400, "expected 1 to 64"),
+        (json!({"query": ["Portugal", "borders", "?"], "walks": 33}), 400, "walks is 33, expected 1 to 32"),
+        (json!({"query": ["Portugal", "borders", "?"], "wlaks": 3}), 400, "unknown field `wlaks`"),
+        (json!({"query": ["Portugal", "borders", "?"], "seed": -1}), 400, "the body is not what was expected"),
+        (json!({"query": ["Portugal", "borders", "?"], "graph": "../../etc/passwd"}), 404, "no such uploaded graph"),
+        (json!({"queries": []}), 400, "found 0 queries, expected 1 to 256"),
+        (json!({"query": ["Portugal", "borders", "?"], "queries": []}), 400, "either query or queries"),
+    ];
+    for (body, status, text) in cases {
+        let answer = predict(body).await;
+        assert_eq!(answer.status.as_u16(), status, "{}", answer.text);
+        assert!(answer.json()["error"].as_str().unwrap().contains(text), "{}", answer.text);
+    }
+    assert_eq!(get(&app, "/../../etc/passwd").await.status, StatusCode::NOT_FOUND);
+    assert_eq!(get(&app, "/%2e%2e%2fetc%2fpasswd").await.status, StatusCode::NOT_FOUND);
+    assert_eq!(get(&app, "/api/v1/predict").await.status, StatusCode::METHOD_NOT_ALLOWED);
+    let headers = [("host", "localhost"), ("content-type", "application/json")];
+    let large = format!("{{\"query\": [\"{}\"", "x".repeat(2 << 20));
+    assert_eq!(post_with(&app, "/api/v1/predict", &headers, large).await.status, StatusCode::PAYLOAD_TOO_LARGE);
+    // Another site's page: by its origin, or by a name of its own for this machine.
+    let foreign = [("host", "localhost:7878"), ("content-type", "application/json"), ("origin", "http://evil.example")];
+    assert_eq!(post_with(&app, "/api/v1/triples", &foreign, "{}").await.status, StatusCode::FORBIDDEN);
+    let rebound = Request::get("/api/v1/info").header("host", "evil.example").body(Body::empty()).unwrap();
+    assert_eq!(send(&app, rebound).await.status, StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn tokens_guard_writes_and_reads_if_wished() {
+    let open = || ("0.0.0.0:0".parse().unwrap(), Options { ..options() });
+    let (listen, o) = open();
+    let app = router(App::new(Options { listen, ..o }));
+    let edit = json!({"add": [["a", "b", "c"]]});
+    assert_eq!(post(&app, "/api/v1/triples", edit.clone()).await.status, StatusCode::FORBIDDEN);
+    for guard_reads in [false, true] {
+        let (listen, o) = open();
+        let app = router(App::new(Options { listen, token: Some("secret".into()), guard_reads, ..o }));
+        assert_eq!(post(&app, "/api/v1/triples", edit.clone()).await.status, StatusCode::UNAUTHORIZED);
+        let headers = |token| [("host", "x"), ("content-type", "application/json"), ("authorization", token)];
+        let wrong = post_with(&app, "/api/v1/triples", &headers("Bearer secreT"), edit.to_string()).await;
+        assert_eq!(wrong.status, StatusCode::UNAUTHORIZED);
+        let right = post_with(&app, "/api/v1/triples", &headers("Bearer secret"), edit.to_string()).await;
+        assert_eq!(right.status, StatusCode::OK);
+        let read = get(&app, "/api/v1/info").await.status;
+        assert_eq!(read, if guard_reads { StatusCode::UNAUTHORIZED } else { StatusCode::OK });
+        // The page itself and the sign of life stay open.
+        assert_eq!(get(&app, "/").await.status, StatusCode::OK);
+        assert_eq!(get(&app, "/api/v1/health").await.status, StatusCode::OK);
+    }
+}
+
+#[tokio::test]
+async fn a_full_queue_and_a_deadline() {
+    let limits = Limits { queue: 1, walks: 512, deadline: Duration::from_millis(300), ..Limits::default() };
+    let app = router(App::new(Options { limits, ..options() }));
+    let slow = || json!({"query": ["Portugal", "borders", "?"], "walks": 512, "passes": 64});
+    let (first, second) = tokio::join!(post(&app, "/api/v1/predict", slow()), async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        post(&app, "/api/v1/predict", slow()).await
+    });
+    assert_eq!(first.status, StatusCode::SERVICE_UNAVAILABLE, "{}", first.text);
+    assert_eq!(second.status, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(second.headers["retry-after"], "1");
+    // What nobody waits for any more does not hold up the next.
+    let quick = json!({"query": ["Portugal", "borders", "?"], "walks": 1});
+    assert_eq!(post(&app, "/api/v1/predict", quick).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn descriptions_counters_and_headers() {
+    let app = app();
+    let api = get(&app, "/openapi.json").await.json();
+    let paths: Vec<&String> = api["paths"].as_object().unwrap().keys().collect();
+    assert_eq!(paths.len(), 10, "{paths:?}");
+    let fields = &api["components"]["schemas"]["PredictRequest"]["properties"];
+    assert!(fields["budget_ms"]["description"].as_str().unwrap().contains("milliseconds"));
+    assert!(api["components"]["schemas"].as_object().unwrap().keys().any(|k| k.starts_with("Reply")));
+    let docs = get(&app, "/docs").await;
+    assert!(docs.text.contains("POST /api/v1/predict/stream") && docs.text.contains("budget_ms"));
+    // Nothing in it, nor in the page, comes from elsewhere.
+    for page in [docs, get(&app, "/").await] {
+        assert!(!page.text.contains("src=\"http") && !page.text.contains("href=\"http"));
+        assert!(page.headers["content-security-policy"].to_str().unwrap().starts_with("default-src 'none'"));
+        assert_eq!(
+            (&page.headers["x-content-type-options"], &page.headers["x-frame-options"]),
+            (&"nosniff".parse().unwrap(), &"DENY".parse().unwrap())
+        );
+    }
+    assert_eq!(get(&app, "/app.js").await.headers["content-type"], "text/javascript; charset=utf-8");
+    post(&app, "/api/v1/predict", json!({"query": ["Portugal", "borders", "?"], "walks": 2, "passes": 3})).await;
+    let metrics = get(&app, "/metrics").await.text;
+    assert!(metrics.contains("flock_requests_total{route=\"/api/v1/predict\",status=\"200\"} 1"), "{metrics}");
+    assert!(metrics.contains("flock_graph_triples 8"));
+}
+
+/// JSON of any shape, with the fields and values the server knows mixed in.
+fn anything() -> impl Strategy<Value = Value> {
+    let word = prop_oneof![
+        "\\PC{0,12}".prop_map(Value::from),
+        proptest::sample::select(vec!["Portugal", "Spain", "borders", "in", "?", "tail", "head"]).prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        (0u32..40).prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        any::<bool>().prop_map(Value::from),
+        Just(Value::Null),
+    ];
+    let fields = vec![
+        "query",
+        "queries",
+        "top",
+        "novel",
+        "among",
+        "walks",
+        "passes",
+        "seed",
+        "budget_ms",
+        "explain",
+        "graph",
+        "triple",
+        "blank",
+        "check",
+        "add",
+        "remove",
+        "other",
+    ];
+    word.prop_recursive(3, 24, 4, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec(inner.clone(), 3).prop_map(Value::from),
+            prop::collection::btree_map(proptest::sample::select(fields.clone()), inner, 0..5).prop_map(|m| m
+                .into_iter()
+                .map(|(k, v)| (k.to_string(), v))
+                .collect::<serde_json::Map<_, _>>()
+                .into()),
+        ]
+    })
+}
+
+#[test]
+fn no_body_breaks_it() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let app = runtime.block_on(async { app() });
+    let paths = ["/api/v1/predict", "/api/v1/predict/stream", "/api/v1/explain", "/api/v1/triples", "/api/v1/graphs"];
+    let config = Config { cases: 400, rng_seed: RngSeed::Fixed(6), failure_persistence: None, ..Config::default() };
+    let body = prop_oneof![
+        anything().prop_map(|v| v.to_string().into_bytes()),
+        prop::collection::vec(any::<u8>(), 0..60),
+        // Nearly right.
+        (anything(), proptest::sample::select(vec!["top", "walks", "passes", "seed", "among", "budget_ms", "explain"]))
+            .prop_map(|(value, field)| {
+                let mut body = json!({"query": ["Portugal", "borders", "?"], "walks": 1});
+                body[field] = value;
+                body.to_string().into_bytes()
+            }),
+    ];
+    let mut runner = TestRunner::new(config);
+    let case = (proptest::sample::select(paths.to_vec()), body);
+    runner
+        .run(&case, |(path, body)| {
+            let kind = if path.ends_with("graphs") { "text/tab-separated-values" } else { "application/json" };
+            let headers = [("host", "localhost"), ("content-type", kind)];
+            let answer = runtime.block_on(post_with(&app, path, &headers, body));
+            let fair = [200, 400, 404, 413].contains(&answer.status.as_u16());
+            prop_assert!(fair, "{} {}", answer.status, answer.text);
+            if answer.status != StatusCode::OK {
+                prop_assert!(answer.json()["error"].is_string());
+            }
+            Ok(())
+        })
+        .unwrap();
+}
