@@ -290,7 +290,7 @@ impl<'a> Session<'a> {
             row.extend(a.visits.map(|v| grouped(v.into())));
             row.push(if a.known { "known" } else { "" }.to_string());
             if self.args.explain {
-                row.push(a.reason.as_ref().map_or_else(|| "–".to_string(), |reason| reason.line(show)));
+                row.push(a.reason.as_ref().map_or_else(|| "–".to_string(), |reason| reason.brief(show)));
             }
             rows.push(row);
         }

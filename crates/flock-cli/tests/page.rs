@@ -70,10 +70,22 @@ impl Browser {
         );
         stream.write_all(head.as_bytes()).unwrap();
         stream.write_all(body.as_bytes()).unwrap();
-        let mut text = Vec::new();
-        stream.read_to_end(&mut text).unwrap();
-        let text = String::from_utf8(text).unwrap();
-        let value: Value = serde_json::from_str(text.split_once("\r\n\r\n").unwrap().1).unwrap();
+        // The driver keeps connections open, so the answer ends where its length says.
+        let mut answer = BufReader::new(stream);
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            answer.read_line(&mut line).unwrap();
+            if let Some(n) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = n.trim().parse().unwrap();
+            }
+            if line.trim().is_empty() {
+                break;
+            }
+        }
+        let mut text = vec![0; length];
+        answer.read_exact(&mut text).unwrap();
+        let value: Value = serde_json::from_slice(&text).unwrap();
         assert!(value["value"]["error"].is_null(), "{path} {body}: {}", value["value"]);
         value["value"].clone()
     }

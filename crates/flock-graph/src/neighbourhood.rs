@@ -16,11 +16,13 @@ impl Topology {
             let ring = nodes.len();
             // Each node of the ring gets an equal part of the room that is left.
             for i in from..ring {
-                let share = ((limit - nodes.len()) / (ring - i)).max(1);
-                let degree = self.degree(nodes[i]) as usize;
-                let every = degree.div_ceil(share).max(1);
-                let found: Vec<NodeId> = self.neighbours(nodes[i]).step_by(every).collect();
-                nodes.extend(found.into_iter().filter(|v| met.insert(*v)).take(limit.saturating_sub(nodes.len())));
+                let share = (limit.saturating_sub(nodes.len()) / (ring - i)).max(1);
+                let fresh: Vec<NodeId> = self.neighbours(nodes[i]).filter(|v| !met.contains(v)).collect();
+                let every = fresh.len().div_ceil(share).max(1);
+                let room = limit.saturating_sub(nodes.len());
+                nodes.extend(fresh.into_iter().step_by(every).take(room).inspect(|v| {
+                    met.insert(*v);
+                }));
             }
             from = ring;
         }
@@ -50,6 +52,8 @@ mod tests {
         assert_eq!(nodes, [10, 1, 11, 0]);
         let t = |head, relation, tail| Triple { head, relation, tail };
         assert_eq!(edges, [t(10, 1, 1), t(10, 0, 11), t(0, 0, 1)]);
+        // The way back to 10 takes no room: of 1's neighbours only 0 is new.
+        assert_eq!(graph.neighbourhood(&[11], 4).0, [11, 10, 1, 0]);
         // Room for five of nine neighbours: every second.
         assert_eq!(graph.neighbourhood(&[0], 6).0, [0, 1, 3, 5, 7, 9]);
         assert_eq!(graph.neighbourhood(&[12, 99], 5), (vec![12], vec![]));

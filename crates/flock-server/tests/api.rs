@@ -303,9 +303,12 @@ async fn a_full_queue_and_a_deadline() {
     assert_eq!(first.status, StatusCode::SERVICE_UNAVAILABLE, "{}", first.text);
     assert_eq!(second.status, StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(second.headers["retry-after"], "1");
-    // What nobody waits for any more does not hold up the next.
-    let quick = json!({"query": ["Portugal", "borders", "?"], "walks": 1});
-    assert_eq!(post(&app, "/api/v1/predict", quick).await.status, StatusCode::OK);
+    // What nobody waits for any more is dropped at its next pass, and the next question has its turn.
+    let quick = || json!({"query": ["Portugal", "borders", "?"], "walks": 1});
+    let begin = std::time::Instant::now();
+    while post(&app, "/api/v1/predict", quick()).await.status != StatusCode::OK {
+        assert!(begin.elapsed() < Duration::from_secs(20));
+    }
 }
 
 #[tokio::test]

@@ -49,14 +49,28 @@ impl<'a> ReasonReport<'a> {
 
     /// `Luke —friendOf→ Yoda ←taught— Obi-Wan`, each name as `show` gives it.
     pub fn line(&self, show: impl Fn(&str) -> String) -> String {
-        let mut line = show(self.start);
-        for step in &self.steps {
-            let relation = show(step.relation);
-            line += &if step.forward { format!(" —{relation}→ ") } else { format!(" ←{relation}— ") };
-            line += &show(step.to);
-        }
-        line
+        show(self.start) + &arrows(&self.steps, show)
     }
+
+    /// The same in short: of a long way its first and its last two steps.
+    pub fn brief(&self, show: impl Fn(&str) -> String + Copy) -> String {
+        const MOST: usize = 5;
+        match self.steps.len() {
+            n if n > MOST => {
+                let (first, last) = (arrows(&self.steps[..2], show), arrows(&self.steps[n - 2..], show));
+                format!("{}{first} … {} steps …{last}", show(self.start), n - 4)
+            }
+            _ => self.line(show),
+        }
+    }
+}
+
+fn arrows(steps: &[StepReport<'_>], show: impl Fn(&str) -> String) -> String {
+    let arrow = |step: &StepReport<'_>| match (show(step.relation), show(step.to)) {
+        (relation, to) if step.forward => format!(" —{relation}→ {to}"),
+        (relation, to) => format!(" ←{relation}— {to}"),
+    };
+    steps.iter().map(arrow).collect()
 }
 
 /// What became of the answer when edges were hidden.
@@ -173,4 +187,20 @@ fn fact(graph: &Graph, question: &Question, answer: u32) -> Triple {
 
 fn names(graph: &Graph, t: Triple) -> [&str; 3] {
     [graph.entities().get(t.head), graph.relations().get(t.relation), graph.entities().get(t.tail)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_ways_are_cut_in_the_middle() {
+        let names = ["b", "c", "d", "e", "f", "g"];
+        let step = |i: usize| StepReport { relation: "r", forward: i % 2 == 0, to: names[i] };
+        let reason = |n: usize| ReasonReport { share: 0.1, count: 1, start: "a", steps: (0..n).map(step).collect() };
+        let plain = |name: &str| name.to_string();
+        assert_eq!(reason(2).brief(plain), "a —r→ b ←r— c");
+        assert_eq!(reason(5).brief(plain), reason(5).line(plain));
+        assert_eq!(reason(6).brief(plain), "a —r→ b ←r— c … 2 steps … —r→ f ←r— g");
+    }
 }

@@ -200,7 +200,10 @@ function finished() {
 
 const sigmoid = (x) => 1 / (1 + Math.exp(-x));
 const percent = (p) => (p < 0.001 ? p.toExponential(1) : `${(100 * p).toFixed(1)} %`);
-const way = (reason) => reason.start + reason.steps.map((s) => (s.forward ? ` —${s.relation}→ ${s.to}` : ` ←${s.relation}— ${s.to}`)).join("");
+const arrows = (steps) => steps.map((s) => (s.forward ? ` —${s.relation}→ ${s.to}` : ` ←${s.relation}— ${s.to}`)).join("");
+// Of a long way its first and its last two steps.
+const way = ({ start, steps }) =>
+  start + (steps.length > 5 ? `${arrows(steps.slice(0, 2))} … ${steps.length - 4} steps …${arrows(steps.slice(-2))}` : arrows(steps));
 
 function answers(done = false) {
   const body = $("answers").tBodies[0], reply = state.reply;
@@ -389,7 +392,7 @@ async function look() {
     })));
     cy.$(".query, .answer").removeClass("faded");
   });
-  cy.layout({ name: "cose", animate: false, randomize: true, nodeRepulsion: 9000, idealEdgeLength: 70, nodeOverlap: 12, padding: 20 }).run();
+  cy.layout({ name: "cose", animate: false, randomize: true, nodeRepulsion: 120000, idealEdgeLength: 90, edgeElasticity: 60, nodeOverlap: 20, gravity: 0.3, padding: 20 }).run();
   $("picture").setAttribute("aria-label", `${names.size} entities and ${edges.size} triples around the question, ${evidence.size} entities on the ways to the chosen answer; the ways are listed below`);
   $("picture").dataset.evidence = evidence.size;
 }
