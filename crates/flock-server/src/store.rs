@@ -17,7 +17,7 @@ const EDITS: TableDefinition<'static, Key, bool> = TableDefinition::new("edits-1
 #[error("{file}: {source}; hint: {hint}")]
 pub struct StoreError {
     file: String,
-    source: redb::Error,
+    source: Box<redb::Error>,
     hint: &'static str,
 }
 
@@ -60,7 +60,7 @@ impl Store {
     }
 
     fn error(&self, source: redb::Error, hint: &'static str) -> StoreError {
-        StoreError { file: self.path.display().to_string(), source, hint }
+        StoreError { file: self.path.display().to_string(), source: Box::new(source), hint }
     }
 
     /// All edits.

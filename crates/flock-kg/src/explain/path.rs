@@ -71,13 +71,13 @@ impl Walk<'_> {
     }
 
     /// The stretch from the nearest visit of the query's entity to position `at`.
-    pub fn to_node(&self, topology: &Topology, query: NodeId, at: usize) -> Option<Path> {
+    pub fn to_node(self, topology: &Topology, query: NodeId, at: usize) -> Option<Path> {
         let near = self.nearest(at, |i| self.nodes[i] == query)?;
         Some(self.stretch(topology, near, at))
     }
 
     /// The stretch from the nearest visit of either entity of the query to the step into position `at`, that step included.
-    pub fn to_step(&self, topology: &Topology, query: [NodeId; 2], at: usize) -> Option<Path> {
+    pub fn to_step(self, topology: &Topology, query: [NodeId; 2], at: usize) -> Option<Path> {
         let step = self.triple(topology, at)?;
         let near = self.nearest(at, |i| query.contains(&self.nodes[i]))?;
         let mut path = self.stretch(topology, near, if near < at { at - 1 } else { at });

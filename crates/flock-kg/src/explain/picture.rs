@@ -61,11 +61,11 @@ pub fn svg(explanation: &Explanation<'_>, show: impl Fn(&str) -> String) -> Stri
             |e: &&((&str, &str, &str), f64)| (e.0.0, e.0.2) == (*head, *tail) || (e.0.2, e.0.0) == (*head, *tail);
         let bend = edges[..i].iter().filter(twins).count() as f64 * 26.0;
         let middle = ((start.0 + end.0) / 2.0, (start.1 + end.1) / 2.0 - bend);
-        let _ = write!(
+        let _ = writeln!(
             out,
             "<path d=\"M{:.1} {:.1}Q{:.1} {:.1} {:.1} {:.1}\" fill=\"none\" stroke=\"#555\" stroke-width=\"{:.1}\" \
              marker-end=\"url(#a)\"/><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\" fill=\"#0a5a8a\" stroke=\"#fff\" \
-             stroke-width=\"3\" paint-order=\"stroke\">{}</text>\n",
+             stroke-width=\"3\" paint-order=\"stroke\">{}</text>",
             start.0,
             start.1,
             middle.0,

@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn long_ways_are_cut_in_the_middle() {
         let names = ["b", "c", "d", "e", "f", "g"];
-        let step = |i: usize| StepReport { relation: "r", forward: i % 2 == 0, to: names[i] };
+        let step = |i: usize| StepReport { relation: "r", forward: i.is_multiple_of(2), to: names[i] };
         let reason = |n: usize| ReasonReport { share: 0.1, count: 1, start: "a", steps: (0..n).map(step).collect() };
         let plain = |name: &str| name.to_string();
         assert_eq!(reason(2).brief(plain), "a —r→ b ←r— c");
