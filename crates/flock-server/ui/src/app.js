@@ -195,7 +195,7 @@ function finished() {
   if (!first) {
     $("empty").hidden = false;
     $("empty").textContent = "No candidate was reached by a walk: the question's entity may stand alone in the graph.";
-  } else if (!state.chosen) choose(first.name);
+  } else if (!state.chosen) choose((state.reply.answers.find((a) => a.reason) || first).name);
 }
 
 const sigmoid = (x) => 1 / (1 + Math.exp(-x));
