@@ -303,6 +303,7 @@ fn the_page_works_in_a_browser() {
     browser.keys("#relation", "\u{e00c}\u{e007}");
     browser.settled();
     browser.wait("flockPicture.nodes().length >= 200");
+    assert_eq!(browser.eval("document.getElementById('relation-list').hidden"), true);
     browser.screenshot("large");
 }
 

@@ -160,6 +160,16 @@ impl App {
         })
     }
 
+    /// As [`App::admit`], for work of so many passes: what could not be done in time behind all others is not begun.
+    fn admit_work(&self, passes: usize) -> Result<OwnedSemaphorePermit, Problem> {
+        let permit = self.admit()?;
+        if self.work.waiting() > 0 && self.work.expected(passes) > self.limits.deadline.mul_f64(0.8) {
+            let error = "so much is waiting that the answer would be late; hint: try again in a second";
+            return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, error));
+        }
+        Ok(permit)
+    }
+
     fn ask(&self, graph: &Graph, served: &Served, walks: Option<u32>, passes: u32, seed: u64) -> Result<Ask, Problem> {
         let topology = graph.topology();
         let rule = served.model.meta().base_walks(topology.num_nodes(), topology.num_triples());
@@ -374,7 +384,8 @@ impl Drop for Listener {
 
 impl Listener {
     fn new(app: &Arc<App>, graph: Arc<Graph>, asked: Vec<Asked>, manner: Manner) -> Result<Listener, Problem> {
-        let permit = app.admit()?;
+        let passes = asked.iter().map(|a| a.ask.passes as usize).sum();
+        let permit = app.admit_work(passes)?;
         let (sender, news) = unbounded_channel();
         let job = Questions::new(graph, app.work.clone(), asked, manner, sender);
         app.work.submit(job.clone());
@@ -521,7 +532,7 @@ pub async fn explain(State(app): Shared, request: Request) -> Result<Response, P
     let passes = within("passes", r.passes, 4, 1, app.limits.passes.min(16))?;
     let top = within("top", r.top, 5, 1, 1000)?;
     let ask = app.ask(&graph, &served, r.walks, passes, r.seed)?;
-    let permit = app.admit()?;
+    let permit = app.admit_work(1)?;
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let work = app.work.clone();
     let run = move || {

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 use flock_kg::model::PassBuffers;
 use flock_kg::update::Team;
@@ -29,6 +30,8 @@ pub struct Work {
     pool: rayon::ThreadPool,
     /// Units run so far.
     pub units: AtomicU64,
+    /// What a unit takes of late, in nanoseconds.
+    pace: AtomicU64,
 }
 
 #[derive(Default)]
@@ -42,7 +45,13 @@ impl Work {
     /// Starts `pool.current_num_threads()` threads beside the pool's own, which only work when asked.
     pub fn start(pool: rayon::ThreadPool) -> Arc<Work> {
         let threads = pool.current_num_threads();
-        let work = Arc::new(Work { state: Mutex::default(), wake: Condvar::new(), pool, units: AtomicU64::new(0) });
+        let work = Arc::new(Work {
+            state: Mutex::default(),
+            wake: Condvar::new(),
+            pool,
+            units: AtomicU64::new(0),
+            pace: AtomicU64::new(0),
+        });
         for _ in 0..threads {
             let work = work.clone();
             std::thread::spawn(move || work.run());
@@ -61,6 +70,14 @@ impl Work {
     /// Jobs with units that nobody has begun.
     pub fn waiting(&self) -> usize {
         self.lock().jobs.len()
+    }
+
+    /// When a job of so many units would be done if it came now: the jobs before it take turns with it, unit by unit.
+    pub fn expected(&self, units: usize) -> Duration {
+        let state = self.lock();
+        let before: usize = state.jobs.iter().map(|(job, next)| (job.units() - next).min(units)).sum();
+        let turns = (before + state.busy + units).div_ceil(self.pool.current_num_threads());
+        Duration::from_nanos(self.pace.load(Ordering::Relaxed)).saturating_mul(turns as u32)
     }
 
     /// Runs `work` on the pool's threads.
@@ -100,6 +117,7 @@ impl Work {
             let team = if state.jobs.is_empty() && state.busy == 0 { Team::Pool } else { Team::Solo };
             state.busy += 1;
             drop(state);
+            let begin = Instant::now();
             // A panic would be a bug of ours; it must not take the thread with it, and the job's asker sees its channel close.
             let ran = catch_unwind(AssertUnwindSafe(|| match team {
                 Team::Pool => self.pool.install(|| job.run(unit, &mut buffers, Team::Pool)),
@@ -109,6 +127,9 @@ impl Work {
                 buffers = PassBuffers::default();
             }
             drop(job);
+            // One part new to seven parts old; two threads that do this at once lose a measurement, no more.
+            let (took, pace) = (begin.elapsed().as_nanos() as u64, self.pace.load(Ordering::Relaxed));
+            self.pace.store(if pace == 0 { took } else { pace - pace / 8 + took / 8 }, Ordering::Relaxed);
             self.units.fetch_add(1, Ordering::Relaxed);
             state = self.lock();
             state.busy -= 1;
@@ -163,6 +184,12 @@ mod tests {
             ran.sort_unstable();
             assert_eq!(ran, (0..want).collect::<Vec<_>>());
         }
+        // Fifteen units, ten of them run and nothing left: a job of four takes two turns of two threads.
+        while work.lock().busy > 0 {
+            std::thread::yield_now();
+        }
+        work.pace.store(1_000_000, Ordering::Relaxed);
+        assert_eq!(work.expected(4), Duration::from_millis(2));
         work.close();
     }
 }

@@ -152,7 +152,10 @@ function completes(id, path) {
     } else if (e.key === "Enter" && !list.hidden && at >= 0) {
       e.preventDefault();
       pick(list.children[at].textContent);
-    } else if (e.key === "Escape") close();
+    } else if (e.key === "Enter" || e.key === "Escape") {
+      turn++; // a list that is still on its way is not wanted any more
+      close();
+    }
   });
 }
 
@@ -413,7 +416,8 @@ async function about() {
   $("edit").hidden = !info.writable;
   $("examples").replaceChildren(
     ...info.examples.map((example) => {
-      const button = element("button", example.join("  "), { type: "button" });
+      const button = element("button", null, { type: "button" });
+      button.append(...example.flatMap((name) => [element("bdi", name), "  "]).slice(0, -1));
       button.onclick = () => {
         PLACES.forEach((p, i) => ($(p).value = example[i] === "?" ? "" : example[i]));
         ask();
