@@ -58,6 +58,10 @@ pub enum Command {
     Petals(Box<crate::petals::Args>),
     /// Rank held-out answers of benchmark datasets
     Eval(Box<crate::eval::Args>),
+    /// List, check or fetch benchmark datasets
+    Datasets(Box<crate::datasets::Args>),
+    /// Draw the paper's analyses: passes, walks, ablations, relation embeddings, density
+    Analyse(Box<crate::analyse::Args>),
     /// Measure speed against this machine's peak
     Bench(Bench),
     /// Print a completion script for a shell

@@ -15,6 +15,7 @@ use flock_kg::eval::{EvalError, Evaluation, Metrics, Settings, Tally, evaluate};
 use flock_kg::walk::WalkOptions;
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::analyse::beside;
 use crate::args::ModelArgs;
 use crate::failure::{Failure, error, json};
 use crate::models::{self, Models};
@@ -430,23 +431,17 @@ fn comparison(path: &Path, published: &Published, results: &[Evaluation], args: 
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().to_lowercase());
     let named = [Task::Entity, Task::Relation].into_iter().find(|t| name.contains(&t.to_string()));
     let of: Vec<&Evaluation> = results.iter().filter(|e| named.is_none_or(|task| task == e.task)).collect();
-    let (form, style) = match args.format {
-        Form::Table => (Form::Table, Style::Marked("", "*")),
-        Form::Markdown => (Form::Markdown, Style::Marked("**", "**")),
-        Form::Csv => (Form::Csv, Style::Plain),
-    };
-    let sheet = compare(&of, published, style);
     if args.json {
         // Standard output is the list; who asked for both still sees the comparison.
-        let mut err = std::io::stderr().lock();
-        return Ok(write!(err, "{}", compare(&of, published, Style::Marked("**", "**")).markdown())?);
+        eprint!("{}", compare(&of, published, Style::Marked("**", "**")).markdown());
+        return Ok(());
     }
-    if form != Form::Csv {
-        println(&format!("\nbeside {}{}", path.display(), if form == Form::Table { ", * the best" } else { "\n" }))?;
-    } else {
-        println("")?;
-    }
-    print(&sheet, form)
+    println(&match args.format {
+        Form::Table => format!("\nbeside {}, * the best", path.display()),
+        Form::Markdown => format!("\nbeside {}\n", path.display()),
+        Form::Csv => String::new(),
+    })?;
+    beside(&of, published, args.format)
 }
 
 /// A bar on a terminal, else a line now and then.

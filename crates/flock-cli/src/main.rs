@@ -2,9 +2,11 @@
 //!
 //! Standard output is data, standard error is talk. Exit status: 0 done, 1 an error (one line `error: …`), 2 misuse.
 
+mod analyse;
 mod args;
 mod batch;
 mod calibrate;
+mod datasets;
 mod doctor;
 mod eval;
 mod explain;
@@ -41,6 +43,8 @@ fn main() -> ExitCode {
         Command::Finetune(args) => finetune::run(*args),
         Command::Petals(args) => petals::run(*args),
         Command::Eval(args) => eval::run(*args),
+        Command::Datasets(args) => datasets::run(*args),
+        Command::Analyse(args) => analyse::run(*args),
         Command::Bench(args) => bench(args),
         Command::Completions { shell } => completions(shell),
     };

@@ -74,6 +74,11 @@ impl<'a> Asker<'a> {
 
     /// Answers a batch. The result depends on each query and `ask` alone, not on the batch or the number of threads.
     pub fn ask(&self, queries: &[WalkQuery], ask: Ask) -> Result<Vec<Scores>, ModelError> {
+        Ok(self.ask_passes(queries, ask)?.iter().map(|passes| combine(passes)).collect())
+    }
+
+    /// As [`ask`](Asker::ask), with the scores of each pass apart: the first `p` are the passes of an ensemble of `p`.
+    pub fn ask_passes(&self, queries: &[WalkQuery], ask: Ask) -> Result<Vec<Vec<PassScores>>, ModelError> {
         for query in queries {
             self.model.check(self.view.topology, query)?;
         }
@@ -90,13 +95,13 @@ impl<'a> Asker<'a> {
         // A job to each thread while there are as many; what is left over is shared out inside each job.
         let threads = self.pool.current_num_threads();
         let whole = if threads > 1 { jobs / threads * threads } else { jobs };
-        let scores: Vec<PassScores> = self.pool.install(|| {
+        let mut scores: Vec<PassScores> = self.pool.install(|| {
             let mut scores: Vec<PassScores> =
                 (0..whole).into_par_iter().with_max_len(1).map(|job| run(job, Team::Solo)).collect();
             scores.extend((whole..jobs).map(|job| run(job, Team::Pool)));
             scores
         });
-        Ok(scores.chunks(passes).map(combine).collect())
+        Ok(queries.iter().map(|_| scores.drain(..passes).collect()).collect())
     }
 
     /// One pass of a query, with all threads. Passes in order, put in a [`Tally`], give what [`Asker::ask`] gives.
@@ -117,7 +122,7 @@ impl<'a> Asker<'a> {
 }
 
 /// The mean over passes. A candidate that a pass did not reach has that pass's unreached score there.
-fn combine(passes: &[PassScores]) -> Scores {
+pub fn combine(passes: &[PassScores]) -> Scores {
     if let [pass] = passes {
         let one = |logit: f32, visits| Score { logit: f64::from(logit), spread: 0.0, visits };
         let scored = pass.logits.iter().zip(&pass.visits).map(|(l, v)| one(*l, *v));

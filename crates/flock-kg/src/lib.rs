@@ -25,6 +25,7 @@ pub mod parameters;
 pub mod petals;
 pub mod plain;
 pub mod plain_gradient;
+pub mod plot;
 pub mod question;
 pub mod train;
 pub mod update;

@@ -350,6 +350,12 @@ impl Model {
         }
     }
 
+    /// The state that a type has after a pass; the initial one if no walk met it. After an entity query only the query's own type
+    /// has been through the last update.
+    pub fn type_state<'b>(&'b self, buffers: &'b PassBuffers, t: TypeId) -> &'b [f32] {
+        buffers.recorder.local_type(t).map_or(&self.initial[1], |i| &buffers.states.types[i as usize * D..][..D])
+    }
+
     /// Section 6: a logit for each candidate the walks reached, and one for all others.
     pub fn score(&self, num_relations: u32, query: &WalkQuery, buffers: &mut PassBuffers, team: Team) -> PassScores {
         let PassBuffers { recorder, states, queries, head, .. } = buffers;

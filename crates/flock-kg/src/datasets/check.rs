@@ -16,7 +16,7 @@ pub fn differences(dataset: &Dataset) -> Result<Vec<String>, DatasetError> {
         match std::fs::read(&path) {
             Err(e) => found.push(format!("{}: {e}", part.file())),
             Ok(bytes) => {
-                if let Some(want) = entry.sha256.and_then(|sums| sums.get(part)) {
+                if let Some(want) = entry.sha256.and_then(|sums| sums.get(part)).or(dataset.sha256.get(part)) {
                     let have = sha256_hex(&bytes);
                     if have != *want {
                         found.push(format!("{}: SHA-256 {}…, expected {}…", part.file(), &have[..12], &want[..12]));

@@ -6,6 +6,7 @@
 //! | validated on the inference graph (ILPC, InGram) | inference | inference | inference, valid, test | inference, valid, test |
 //! | validated on the training graph (GraIL, HM, MTDEA) | train | inference | train, valid | inference, test |
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
@@ -158,6 +159,8 @@ struct Meta {
     filter: Option<Filter>,
     #[serde(default)]
     entity_task: String,
+    #[serde(default)]
+    sha256: BTreeMap<Part, String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -167,8 +170,15 @@ struct Filter {
     test: Vec<Part>,
 }
 
-/// Name and protocol that the `meta.json` of a directory states; `None` without such a file.
-pub(super) fn read_meta(dir: &Path) -> Result<Option<(String, Protocol)>, DatasetError> {
+/// What the `meta.json` of a directory states.
+pub(super) struct Said {
+    pub name: String,
+    pub protocol: Protocol,
+    pub sha256: BTreeMap<Part, String>,
+}
+
+/// Reads `meta.json`; `None` without such a file.
+pub(super) fn read_meta(dir: &Path) -> Result<Option<Said>, DatasetError> {
     let path = dir.join("meta.json");
     let file = path.display().to_string();
     let text = match std::fs::read_to_string(&path) {
@@ -186,5 +196,5 @@ pub(super) fn read_meta(dir: &Path) -> Result<Option<(String, Protocol)>, Datase
             Protocol { valid_filter: valid, test_filter: test, ..published }
         }
     };
-    Ok(Some((meta.name, protocol)))
+    Ok(Some(Said { name: meta.name, protocol, sha256: meta.sha256 }))
 }

@@ -5,9 +5,12 @@
 //! Entities that first appear in triples known to the filter are candidates too, as published: nodes without an edge.
 
 pub mod check;
+#[cfg(feature = "fetch")]
+pub mod fetch;
 pub mod layout;
 pub mod registry;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -178,6 +181,8 @@ pub struct Dataset {
     pub protocol: Protocol,
     /// What the registry has under the name.
     pub entry: Option<&'static Entry>,
+    /// SHA-256 of its files, as its `meta.json` has them.
+    sha256: BTreeMap<Part, String>,
 }
 
 impl Dataset {
@@ -195,15 +200,16 @@ impl Dataset {
     pub fn open(dir: &Path) -> Result<Dataset, DatasetError> {
         let folder = dir.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
         let meta = layout::read_meta(dir)?;
-        let name = meta.as_ref().map(|m| m.0.clone()).filter(|n| !n.is_empty()).unwrap_or(folder);
+        let name = meta.as_ref().map(|m| m.name.clone()).filter(|n| !n.is_empty()).unwrap_or(folder);
         let entry = registry::find(&name);
         let published = || Protocol::published(SplitKind::Transductive, Part::Train, true);
-        let protocol = match (meta, entry) {
-            (Some((_, protocol)), _) => protocol,
+        let protocol = match (&meta, entry) {
+            (Some(meta), _) => meta.protocol.clone(),
             (None, Some(entry)) => entry.protocol.clone(),
             (None, None) => published(),
         };
-        Ok(Dataset { name, dir: dir.to_path_buf(), protocol, entry })
+        let sha256 = meta.map(|m| m.sha256).unwrap_or_default();
+        Ok(Dataset { name, dir: dir.to_path_buf(), protocol, entry, sha256 })
     }
 
     /// The group it is averaged in.

@@ -3,8 +3,12 @@
 //! A [`TestSet`] becomes [`questions`]; each is asked once, and its answers are placed among their rivals ([`rank`]); what was
 //! placed is counted ([`metrics`]) and told with the whole protocol ([`results`]). Queries are asked some at a time: what stays in
 //! memory is two ranks per answer, whatever the number of candidates. [`record`] keeps them on disk, so that a killed run goes on.
+//! [`compare`] puts published numbers beside ours; [`analyse`], [`embedding`] and [`density`] are the paper's analyses.
 
+pub mod analyse;
 pub mod compare;
+pub mod density;
+pub mod embedding;
 pub mod metrics;
 pub mod questions;
 pub mod rank;
@@ -113,4 +117,40 @@ pub fn place(set: &TestSet, query: &WalkQuery, items: &[Item], scores: &Scores) 
     };
     let places = published.into_iter().zip(filtered).zip(items);
     Ok(places.map(|((rank, filtered), item)| Placed { rank, filtered, reached: reached(item) }).collect())
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! Results made up for tests.
+
+    use super::metrics::{Counted, Placed};
+    use super::results::Evaluation;
+    use super::{Item, Rank, Side};
+    use crate::datasets::registry;
+
+    /// Entity results of a dataset with this MRR and Hits@10.
+    pub fn evaluation(dataset: &str, mrr: f64, hits10: f64) -> Evaluation {
+        let item = Item { answer: 0, side: Side::Tail, relation: 0, triple: 0 };
+        let rank = Rank { higher: 0, ties: 0 };
+        let placed = Placed { rank, filtered: rank, reached: true };
+        let mut counted = Counted::new(&[item], &[placed], 1, |_| "r".to_string());
+        (counted.all.pessimistic.mrr, counted.all.pessimistic.hits10) = (mrr, hits10);
+        let rest = serde_json::json!({
+            "dataset": dataset, "task": "entity", "split": "test",
+            "group": registry::find(dataset).map_or(crate::datasets::Group::Other, |e| e.group),
+            "asked": 1, "seconds": 1.0, "gflops": 1.0, "threads": 1, "time": "", "model": "m", "differences": [],
+            "protocol": {
+                "version": "", "checkpoint": "", "precision": "f32", "simd": "", "seed": 0, "n": 16, "passes": 1, "length": 128,
+                "backtrack": false, "all_at_query": false, "balanced_on_query_relation": false, "inverses": true,
+                "ties": "pessimistic", "filtered": true, "filter": ["train"], "sides": ["tail"], "walked": "train",
+                "graph": "", "predicted": "", "entities": 1, "relations": 1, "triples": 1, "sampled": 1, "of": 1, "dropped": 0
+            }
+        });
+        // As results.json has it: the numbers stand beside the rest.
+        let mut all = serde_json::to_value(&counted).unwrap();
+        all.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        let read: Evaluation = serde_json::from_value(all).unwrap();
+        assert_eq!(read.counted, counted);
+        read
+    }
 }

@@ -75,6 +75,8 @@ pub struct Stated {
     pub all_at_query: bool,
     /// Balanced walks start on edges of the query's relation.
     pub balanced_on_query_relation: bool,
+    /// Graphs have an inverse type for each relation.
+    pub inverses: bool,
     /// Tie rule of the first numbers.
     pub ties: String,
     /// Whether those are filtered.
@@ -256,6 +258,7 @@ fn stated(
         backtrack: ask.options.backtrack,
         all_at_query: ask.options.all_at_query,
         balanced_on_query_relation: ask.options.balanced_on_query_relation,
+        inverses: ask.options.inverses,
         ties: "pessimistic".to_string(),
         filtered: task == Task::Entity,
         filter: dataset.protocol.filter(settings.split).to_vec(),
@@ -280,6 +283,11 @@ fn stated(
 pub fn write(path: &Path, results: &[Evaluation]) -> Result<(), EvalError> {
     let mut text = serde_json::to_string_pretty(results).expect("string keys and plain values");
     text.push('\n');
+    write_text(path, &text)
+}
+
+/// Writes a text, whole or not at all.
+pub fn write_text(path: &Path, text: &str) -> Result<(), EvalError> {
     let file = || path.display().to_string();
     write_atomically(path, text.as_bytes()).map_err(|source| EvalError::File { file: file(), source })
 }
