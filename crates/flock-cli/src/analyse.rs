@@ -85,10 +85,18 @@ pub struct Run {
 pub struct Counted {
     #[command(flatten)]
     pub run: Run,
-    /// The counts, ascending
-    #[arg(long, value_name = "N,N,…", value_delimiter = ',', default_values_t = [1, 2, 4, 8, 12, 16],
-        value_parser = clap::value_parser!(u32).range(1..=4096))]
+    /// The counts, ascending [default: 1,2,4,8,12,16 passes; 16,32,64,128 walks]
+    #[arg(long, value_name = "N,N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub counts: Vec<u32>,
+}
+
+impl Counted {
+    fn counts(&self, default: &[u32]) -> Vec<u32> {
+        let mut counts = if self.counts.is_empty() { default.to_vec() } else { self.counts.clone() };
+        counts.sort_unstable();
+        counts.dedup();
+        counts
+    }
 }
 
 /// What comes out.
@@ -236,31 +244,31 @@ fn load(dataset: &Dataset, model: &Model, settings: &Settings) -> Result<(TestSe
 fn over_passes(args: &Counted) -> Result<(), Failure> {
     let bench = Bench::new(&args.run.model)?;
     let model = bench.model(&bench.checkpoint)?;
-    let settings = args.run.how.settings();
+    let (settings, counts) = (args.run.how.settings(), args.counts(&[1, 2, 4, 8, 12, 16]));
     let mut all = Vec::new();
     for dataset in find(&args.run.data, &args.run.datasets)? {
         let (set, ask) = load(&dataset, &model, &settings)?;
         let tried =
-            bench.shown(dataset.name.clone(), |watch| passes(&model, &set, ask, &args.counts, &bench.pool, watch))?;
+            bench.shown(dataset.name.clone(), |watch| passes(&model, &set, ask, &counts, &bench.pool, watch))?;
         all.push((dataset.name, tried));
     }
     let title = "MRR against the number of ensembled passes";
-    curves(title, &bench.subtitle(&settings), "passes P", &args.counts, &all, &[], &args.run.drawn)
+    curves(title, &bench.subtitle(&settings), "passes P", &counts, &all, &[], &args.run.drawn)
 }
 
 fn over_walks(args: &Counted) -> Result<(), Failure> {
     let bench = Bench::new(&args.run.model)?;
     let model = bench.model(&bench.checkpoint)?;
-    let settings = args.run.how.settings();
+    let (settings, counts) = (args.run.how.settings(), args.counts(&[16, 32, 64, 128]));
     let (mut all, mut rings) = (Vec::new(), Vec::new());
     for dataset in find(&args.run.data, &args.run.datasets)? {
         let (set, ask) = load(&dataset, &model, &Settings { walks: Choice::Rule, ..settings })?;
-        let mut counts = args.counts.clone();
-        counts.push(ask.walks);
-        counts.sort_unstable();
-        counts.dedup();
+        let mut with_rule = counts.clone();
+        with_rule.push(ask.walks);
+        with_rule.sort_unstable();
+        with_rule.dedup();
         let mut tried = Vec::new();
-        for walks in counts {
+        for walks in with_rule {
             let name = format!("{}, n = {walks}", dataset.name);
             let ask = Ask { walks, ..ask };
             tried.push(bench.shown(name, |watch| once(walks.to_string(), &model, &set, ask, &bench.pool, watch))?);
@@ -271,7 +279,7 @@ fn over_walks(args: &Counted) -> Result<(), Failure> {
         all.push((dataset.name, tried));
     }
     let title = "MRR against the base walk count (ring: the rule's choice)";
-    curves(title, &bench.subtitle(&settings), "base walk count n", &args.counts, &all, &rings, &args.run.drawn)
+    curves(title, &bench.subtitle(&settings), "base walk count n", &counts, &all, &rings, &args.run.drawn)
 }
 
 /// A line per dataset and their mean, as a table and as a picture.

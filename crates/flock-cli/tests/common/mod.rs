@@ -101,6 +101,12 @@ impl Ran {
         self.out
     }
 
+    /// Standard output of a run that went well as one piece of JSON.
+    pub fn json_text(&self) -> serde_json::Value {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        serde_json::from_str(&self.out).unwrap()
+    }
+
     /// Standard output as lines of JSON.
     pub fn json(&self) -> Vec<serde_json::Value> {
         self.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

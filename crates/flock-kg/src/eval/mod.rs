@@ -15,6 +15,8 @@ pub mod rank;
 pub mod record;
 pub mod results;
 
+use std::time::{Duration, Instant};
+
 use flock_walk::WalkQuery;
 
 use crate::answers::NotFinite;
@@ -71,7 +73,7 @@ fn batch_size(ask: &Ask) -> usize {
 
 /// Asks all queries from the `first` on and hands the places of their answers on, some queries at a time: `done` gets the number
 /// of queries done and the places of the answers that came since it was last called, in the order of [`Questions::items`].
-/// If `done` fails, the rest is left.
+/// If `done` fails, the rest is left. Returns the time that the model took.
 pub fn place_all(
     model: &Model,
     set: &TestSet,
@@ -80,20 +82,23 @@ pub fn place_all(
     pool: &rayon::ThreadPool,
     first: usize,
     mut done: impl FnMut(usize, &[Placed]) -> Result<(), EvalError>,
-) -> Result<(), EvalError> {
+) -> Result<Duration, EvalError> {
     let asker = Asker::new(model, View { topology: set.on.topology(), mask: None }, pool);
-    let mut at = first;
+    let (mut at, mut asking) = (first, Duration::ZERO);
     while at < questions.queries.len() {
         let end = questions.queries.len().min(at + batch_size(&ask));
+        let clock = Instant::now();
+        let answered = asker.ask(&questions.queries[at..end], ask)?;
+        asking += clock.elapsed();
         let mut placed = Vec::with_capacity(end - at);
-        for (query, scores) in (at..end).zip(asker.ask(&questions.queries[at..end], ask)?) {
+        for (query, scores) in (at..end).zip(answered) {
             let items = &questions.items()[questions.range(query..query + 1)];
             placed.extend(place(set, &questions.queries[query], items, &scores)?);
         }
         done(end, &placed)?;
         at = end;
     }
-    Ok(())
+    Ok(asking)
 }
 
 /// Places the answers of one query.
@@ -138,7 +143,7 @@ pub(crate) mod testing {
         let rest = serde_json::json!({
             "dataset": dataset, "task": "entity", "split": "test",
             "group": registry::find(dataset).map_or(crate::datasets::Group::Other, |e| e.group),
-            "asked": 1, "seconds": 1.0, "gflops": 1.0, "threads": 1, "time": "", "model": "m", "differences": [],
+            "asked": 1, "seconds": 1.0, "gflops": 1.0, "overhead": 0.0, "threads": 1, "time": "", "model": "m", "differences": [],
             "protocol": {
                 "version": "", "checkpoint": "", "precision": "f32", "simd": "", "seed": 0, "n": 16, "passes": 1, "length": 128,
                 "backtrack": false, "all_at_query": false, "balanced_on_query_relation": false, "inverses": true,

@@ -125,6 +125,8 @@ pub struct Evaluation {
     pub seconds: f64,
     /// Useful multiply-adds per second, in GFLOP/s.
     pub gflops: f64,
+    /// Share of the last sitting's time that was not the model's: ranking, filtering, files, progress.
+    pub overhead: f64,
     /// Threads.
     pub threads: usize,
     /// When it was finished, UTC.
@@ -182,14 +184,15 @@ pub fn evaluate(
     };
     let clock = Instant::now();
     let seconds = || before + clock.elapsed().as_secs_f64();
-    place_all(model, &set, &questions, ask, pool, first, |done, places| {
+    let asking = place_all(model, &set, &questions, ask, pool, first, |done, places| {
         placed.extend_from_slice(places);
         if let Some(record) = &mut record {
             record.append(done, seconds(), places)?;
         }
         if watch(Progress { done, total, now: done - first }) { Ok(()) } else { Err(EvalError::Stopped) }
     })?;
-    let seconds = seconds();
+    let sitting = clock.elapsed().as_secs_f64();
+    let seconds = before + sitting;
     let relations = set.on.graph().relations();
     let walks: usize = questions.queries.iter().map(|q| q.num_walks(ask.walks)).sum();
     let positions = (walks * protocol.length * model.meta().updates) as f64 * f64::from(ask.passes);
@@ -202,6 +205,7 @@ pub fn evaluate(
         asked: total,
         seconds,
         gflops: if seconds > 0.0 { 2.0 * MACS_PER_POSITION as f64 * positions / seconds / 1e9 } else { 0.0 },
+        overhead: if sitting > 0.0 { 1.0 - asking.as_secs_f64() / sitting } else { 0.0 },
         threads: pool.current_num_threads(),
         time: utc(SystemTime::now()),
         model: name.origin.clone(),

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::metrics::Record;
+use crate::plot::{COLOURS, escape, nice, shorten, tick};
 
 const WIDTH: f64 = 800.0;
 const LEFT: f64 = 70.0;
@@ -10,8 +11,6 @@ const RIGHT: f64 = 150.0; // room for the graphs' names
 const TOP: f64 = 58.0;
 const PANEL: f64 = 220.0;
 const GAP: f64 = 56.0;
-/// Colours that most eyes can tell apart.
-const COLOURS: [&str; 8] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195", "#666666"];
 
 /// A line to draw.
 struct Line<'a> {
@@ -149,39 +148,10 @@ fn labels(out: &mut String, lines: &[Line<'_>], right: f64, y: &dyn Fn(f64) -> f
     }
 }
 
-/// 1, 2 or 5 times a power of ten, at least `x`.
-fn nice(x: f64) -> f64 {
-    let power = 10f64.powf(x.log10().floor());
-    let power = if power.is_finite() && power > 0.0 { power } else { 1.0 };
-    [1.0, 2.0, 5.0, 10.0].into_iter().map(|m| m * power).find(|n| *n >= x * 0.999).unwrap_or(10.0 * power)
-}
-
-fn tick(v: f64, step: f64) -> String {
-    let digits = (-step.log10().floor()).clamp(0.0, 9.0) as usize;
-    format!("{v:.digits$}")
-}
-
-fn shorten(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        None => text.to_string(),
-        Some((at, _)) => format!("{}…", &text[..at]),
-    }
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::BTreeMap;
-
-    #[test]
-    fn ticks_are_round_numbers() {
-        assert_eq!([0.03, 0.7, 1.0, 23.0, 160.0].map(nice), [0.05, 1.0, 1.0, 50.0, 200.0]);
-        assert_eq!((tick(0.35, 0.05), tick(1500.0, 500.0)), ("0.35".to_string(), "1500".to_string()));
-    }
 
     #[test]
     fn any_records_make_a_picture_without_nan() {

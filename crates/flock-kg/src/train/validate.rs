@@ -30,7 +30,7 @@ pub(crate) fn mrr(
         });
         match asked {
             Err(EvalError::Stopped) => return Ok(None),
-            asked => asked?,
+            asked => _ = asked?,
         }
         before += questions.queries.len();
         let relation = |r: u32| set.on.graph().relations().get(r).to_string();

@@ -1,0 +1,176 @@
+//! `flock-kg eval`, `datasets` and `analyse` from outside.
+
+mod common;
+
+use common::Place;
+use serde_json::Value;
+
+/// A dataset `Toy` and one that is called like a graph of the registry.
+fn place() -> Place {
+    let place = Place::new();
+    for name in ["Toy", "Metafam"] {
+        std::fs::create_dir_all(place.path(&format!("kg/{name}"))).unwrap();
+        let train: String =
+            (0..20).map(|i| format!("e{i}\tnext\te{}\ne{i}\tskip\te{}\n", (i + 1) % 20, (i + 2) % 20)).collect();
+        let rest = |from: usize| -> String { (from..from + 6).map(|i| format!("e{i}\tjump\te{}\n", i + 5)).collect() };
+        place.write(&format!("kg/{name}/train.txt"), train + "e0\tjump\te5\n");
+        place.write(&format!("kg/{name}/valid.txt"), rest(1));
+        place.write(&format!("kg/{name}/test.txt"), rest(8));
+        place.write(&format!("kg/{name}/meta.json"), format!("{{\"name\": \"{name}\"}}"));
+    }
+    place
+}
+
+const HOW: [&str; 8] = ["--data", "kg", "--model", "entity.safetensors", "--walks", "1", "--passes", "2"];
+
+fn eval(args: &[&'static str]) -> Vec<&'static str> {
+    [&["eval"], args, &HOW].concat()
+}
+
+#[test]
+fn results_hold_numbers_and_protocol() {
+    let place = place();
+    let out = place.run(&eval(&["Toy", "--json", "--out", "r.json"])).ok();
+    let list: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(list, serde_json::from_str::<Value>(&std::fs::read_to_string(place.path("r.json")).unwrap()).unwrap());
+    assert!(!place.path("r.json.partial").exists());
+    let [e] = &list.as_array().unwrap()[..] else { panic!("{list}") };
+    assert_eq!((&e["dataset"], &e["task"], &e["split"]), (&"Toy".into(), &"entity".into(), &"test".into()));
+    assert_eq!((&e["queries"], &e["asked"]), (&12.into(), &12.into()));
+    for key in ["mrr", "hits1", "hits3", "hits10", "mean_rank"] {
+        let [p, r, o] = [&e[key], &e["realistic"][key], &e["optimistic"][key]].map(|v| v.as_f64().unwrap());
+        assert!(if key == "mean_rank" { p >= r && r >= o && o >= 1.0 } else { p <= r && r <= o && o <= 1.0 }, "{key}");
+    }
+    assert!(e["coverage"].is_f64() && e["seconds"].as_f64().unwrap() > 0.0 && e["gflops"].as_f64().unwrap() > 0.0);
+    let p = &e["protocol"];
+    assert_eq!((&p["seed"], &p["n"], &p["passes"], &p["length"]), (&0.into(), &1.into(), &2.into(), &12.into()));
+    assert_eq!((&p["ties"], &p["filtered"], &p["precision"]), (&"pessimistic".into(), &true.into(), &"f32".into()));
+    assert_eq!(p["filter"], serde_json::json!(["train", "valid", "test"]));
+    assert_eq!([&p["graph"], &p["checkpoint"]].map(|h| h.as_str().unwrap().len()), [64, 64]);
+    assert!(p["version"].is_string() && e["time"].as_str().unwrap().ends_with('Z'));
+    // Threads change nothing but the time.
+    let again = place.run(&eval(&["Toy", "--json", "--threads", "1"])).json_text();
+    for key in ["mrr", "hits10", "mean_rank", "coverage", "relations", "protocol"] {
+        assert_eq!(again[0][key], e[key], "{key}");
+    }
+}
+
+#[test]
+fn a_cut_off_run_goes_on() {
+    let place = place();
+    let whole = place.run(&eval(&["Toy", "--json", "--out", "whole.json"])).json_text();
+    // What a killed run leaves: the beginning of its record. Four queries a batch at 256 walks.
+    let args = ["Toy", "--json", "--out", "r.json", "--data", "kg", "--model", "entity.safetensors"];
+    let many = [&["eval"], &args[..], &["--walks", "256", "--passes", "1"]].concat();
+    let straight = place.run(&many).json_text();
+    assert_ne!(straight[0]["protocol"], whole[0]["protocol"]);
+    std::fs::remove_file(place.path("r.json")).unwrap();
+    place.write("r.json.partial", "{\"flock-kg\":\"eval\",\"format\":1}\n{\"begin\":{\"data");
+    let resumed = place.run(&many).json_text();
+    assert_eq!((&resumed[0]["mrr"], &resumed[0]["relations"]), (&straight[0]["mrr"], &straight[0]["relations"]));
+    place.write("r.json.partial", "something else\n");
+    let refused = place.run(&many);
+    assert_eq!(refused.code, Some(1));
+    assert!(
+        refused.err.contains("not the record of an evaluation") && refused.err.contains("--fresh"),
+        "{}",
+        refused.err
+    );
+    assert_eq!(place.run(&[&many[..], &["--fresh"]].concat()).code, Some(0));
+}
+
+#[test]
+fn tables_comparisons_and_warnings() {
+    let place = place();
+    place.write(
+        "p.csv",
+        "dataset,split,ultra_mrr,ultra_hits10,flock_mrr,flock_hits10\nMetafam,inductive_er,0.238,0.644,0.476,0.935\n",
+    );
+    let ran = place.run(&eval(&["Toy", "Metafam", "--compare", "p.csv", "--details", "--limit", "4"]));
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(ran.err.contains("warning: Metafam is not as published: test.txt: triples 6, expected 184"), "{}", ran.err);
+    for text in [
+        "±95 %",
+        "mean (2)",
+        "beside p.csv, * the best",
+        "ours − flock",
+        "0.476*",
+        "reached, realistic",
+        "relation jump",
+    ] {
+        assert!(ran.out.contains(text), "no {text:?} in {}", ran.out);
+    }
+    let markdown = place.run(&eval(&["Metafam", "--compare", "p.csv", "--format", "markdown"])).out;
+    assert!(markdown.contains("| dataset | task |") && markdown.contains("**0.476**"), "{markdown}");
+    let csv = place.run(&eval(&["Metafam", "--compare", "p.csv", "--format", "csv"])).out;
+    assert!(csv.starts_with("dataset,task,queries,n,P,MRR") && csv.contains(",flock,"), "{csv}");
+    let relation =
+        ["eval", "Toy", "--data", "kg", "--model", "relation.safetensors", "--walks", "1", "--passes", "1", "--json"];
+    let e = &place.run(&relation).json_text()[0];
+    assert_eq!((&e["task"], &e["protocol"]["filtered"], &e["queries"]), (&"relation".into(), &false.into(), &6.into()));
+    assert!(e["filtered"]["mrr"].as_f64() >= e["mrr"].as_f64());
+}
+
+#[test]
+fn errors_say_what_to_do() {
+    let place = place();
+    let error = |args: &[&'static str]| {
+        let ran = place.run(&eval(args));
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        ran.err
+    };
+    assert!(error(&["Metafan"]).contains("unknown dataset \"Metafan\"; near names: Metafam"));
+    assert!(error(&["FBNELL"]).contains("hint: flock-kg datasets fetch FBNELL, or another --data"));
+    assert!(error(&["Toy", "--task", "relation"]).contains("this is an entity model"));
+    assert!(error(&["Toy", "--compare", "none.csv"]).starts_with("error: none.csv:"));
+    assert!(error(&["transductive"]).contains("no dataset of transductive there"));
+}
+
+#[test]
+fn lists_and_checks_datasets() {
+    let place = place();
+    let out = place.run(&["datasets"]).ok();
+    assert_eq!(out.lines().count(), 58);
+    assert!(out.contains("CC BY-NC-SA 4.0") && out.contains("8/4"));
+    let checked = place.run(&["datasets", "--data", "kg"]);
+    assert_eq!(checked.code, Some(1));
+    assert!(checked.err.contains("Metafam: inference.txt: No such file"), "{}", checked.err);
+    assert_eq!(place.run(&["datasets", "--json"]).json().len(), 57);
+    let fetched = place.run(&["datasets", "fetch", "Metafam", "--data", "kg", "--from", "nowhere"]);
+    assert!(fetched.err.contains("kg/Metafam: exists already"), "{}", fetched.err);
+    let fetched = place.run(&["datasets", "fetch", "HM_1k", "--data", "kg", "--from", "nowhere"]);
+    assert!(
+        fetched.err.contains("not found; hint: --from URL or DIR that has data/Hamaguchi-BM_both-1000/"),
+        "{}",
+        fetched.err
+    );
+}
+
+#[test]
+fn analyses_draw() {
+    let place = place();
+    place.write(
+        "p.csv",
+        "dataset,split,ultra_mrr,flock_mrr\nFBNELL,a,0.4,0.5\nHM_1k,a,0.1,0.2\nNELL995,a,0.2,0.2\nYAGO310,a,0.4,0.3\n",
+    );
+    let base = |name: &'static str, more: &[&'static str]| {
+        [&["analyse", name, "Toy", "--svg", "a.svg"], &HOW[..], more].concat()
+    };
+    let drawn = |args: &[&str], texts: &[&str]| {
+        let ran = place.run(args);
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        let picture = std::fs::read_to_string(place.path("a.svg")).unwrap();
+        for text in texts {
+            assert!(picture.contains(text), "no {text:?} in {picture}");
+        }
+        ran.out
+    };
+    let table = drawn(&base("passes", &["--counts", "1,2,3"]), &["passes P", "Toy"]);
+    assert_eq!(table.lines().count(), 4);
+    drawn(&base("walks", &["--counts", "1,2"]), &["base walk count n", "r=\"7\""]);
+    drawn(&base("ablations", &[]), &["w/o non-backtracking", "w/o diverse starts", "w/o weighted consensus", "ℓ = 6"]);
+    drawn(&base("relations", &["--questions", "2"]), &[">next<", ">skip<", ">jump<", "of the variance"]);
+    let density =
+        drawn(&["analyse", "density", "--published", "p.csv", "--svg", "a.svg"], &["YAGO310", "transductive"]);
+    assert!(density.contains("Pearson r = "), "{density}");
+}
