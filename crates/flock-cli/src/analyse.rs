@@ -450,7 +450,9 @@ fn densities(args: &Density) -> Result<(), Failure> {
         Group::ALL.iter().filter(|g| gains.iter().any(|x| x.group == **g)).map(Group::to_string).collect();
     let title = format!("Gain of {who} over {} in zero-shot MRR against the density of the graph", args.over);
     let label = format!("gain over {} in MRR, %", args.over);
-    let ticks = (-6..=-1).map(|k| 10f64.powi(k)).collect();
+    let powers = || gains.iter().map(|g| g.density.log10());
+    let (low, high) = (powers().fold(-3.0, f64::min).ceil() as i32, powers().fold(-3.0, f64::max).floor() as i32);
+    let ticks = (low..=high).map(|k| 10f64.powi(k)).collect();
     let x = Axis::log("density |E| / (|V| (|V| − 1))", ticks);
     let line = fit.map(|f| (f.intercept, f.slope));
     draw(&plot::points(&title, &found, &x, &Axis::linear(&label), &points, &classes, line), &args.drawn)

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 const WIDTH: f64 = 860.0;
-const HEIGHT: f64 = 520.0;
+const HEIGHT: f64 = 640.0;
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = 190.0; // room for names
 const TOP: f64 = 64.0;
@@ -260,7 +260,7 @@ pub fn points(
         }
         let _ = writeln!(
             frame.out,
-            "<text x=\"{:.1}\" y=\"{:.1}\" font-size=\"11\" fill=\"{colour}\">{}</text>",
+            "<text x=\"{:.1}\" y=\"{:.1}\" font-size=\"10\" fill=\"{colour}\">{}</text>",
             spot.0,
             spot.1 + 4.0,
             escape(&names[i])
@@ -286,7 +286,7 @@ fn spots(places: &[(f64, f64)], names: &[String]) -> Vec<(f64, f64, f64)> {
     let mut taken: Vec<(f64, f64, f64)> = places.iter().map(|(x, y)| (x - 4.0, *y, 8.0)).collect();
     let mut out = Vec::new();
     for ((x, y), name) in places.iter().zip(names) {
-        let width = 6.2 * name.chars().count() as f64;
+        let width = 6.3 * name.chars().count() as f64;
         let fits = |spot: &(f64, f64, f64), taken: &[(f64, f64, f64)]| {
             let inside = spot.0 > LEFT + 2.0
                 && spot.0 + width < WIDTH - 2.0
