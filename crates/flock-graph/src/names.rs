@@ -220,7 +220,9 @@ mod tests {
     #[test]
     fn a_set_over_another_goes_on_with_its_ids() {
         let mut names = Names::new();
-        ["b", "a"].map(|n| names.intern(n));
+        for name in ["b", "a"] {
+            names.intern(name);
+        }
         let shared = Arc::new(names);
         let mut more = Names::over(&shared);
         assert_eq!(["a", "c", "b", "d", "c"].map(|n| more.intern(n)), [1, 2, 0, 3, 2]);
