@@ -152,7 +152,7 @@ impl Step {
     pub fn single(self) -> Option<u32> {
         (self.0 & PARALLEL == 0).then_some(self.0)
     }
-    /// Where in [`Topology::parallel`] the list is, without a branch, for those who ask for it ahead of time; 0 if there is none.
+    /// Where in `Topology::parallel` the list is, without a branch, for those who ask for it ahead of time; 0 if there is none.
     #[inline]
     pub fn list(self) -> u32 {
         self.0 & !PARALLEL & (self.0 as i32 >> 31) as u32

@@ -296,7 +296,7 @@ pub fn write_text(path: &Path, text: &str) -> Result<(), EvalError> {
     write_atomically(path, text.as_bytes()).map_err(|source| EvalError::File { file: file(), source })
 }
 
-/// Reads what [`write`] wrote.
+/// Reads what [`write()`] wrote.
 pub fn read(path: &Path) -> Result<Vec<Evaluation>, EvalError> {
     let file = || path.display().to_string();
     let bytes = std::fs::read(path).map_err(|source| EvalError::File { file: file(), source })?;
