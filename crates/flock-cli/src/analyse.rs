@@ -253,7 +253,7 @@ fn over_passes(args: &Counted) -> Result<(), Failure> {
         all.push((dataset.name, tried));
     }
     let title = "MRR against the number of ensembled passes";
-    curves(title, &bench.subtitle(&settings), "passes P", &counts, &all, &[], &args.run.drawn)
+    curves(title, &bench.subtitle(&settings), "passes P", &all, &[], &args.run.drawn)
 }
 
 fn over_walks(args: &Counted) -> Result<(), Failure> {
@@ -279,7 +279,7 @@ fn over_walks(args: &Counted) -> Result<(), Failure> {
         all.push((dataset.name, tried));
     }
     let title = "MRR against the base walk count (ring: the rule's choice)";
-    curves(title, &bench.subtitle(&settings), "base walk count n", &counts, &all, &rings, &args.run.drawn)
+    curves(title, &bench.subtitle(&settings), "base walk count n", &all, &rings, &args.run.drawn)
 }
 
 /// A line per dataset and their mean, as a table and as a picture.
@@ -287,11 +287,14 @@ fn curves(
     title: &str,
     subtitle: &str,
     label: &str,
-    counts: &[u32],
     all: &[(String, Vec<Tried>)],
     rings: &[Option<(f64, f64)>],
     drawn: &Drawn,
 ) -> Result<(), Failure> {
+    // What the rule chose on one dataset may be no count that was asked for.
+    let mut counts: Vec<u32> = all.iter().flat_map(|(_, tried)| tried).filter_map(|t| t.setting.parse().ok()).collect();
+    counts.sort_unstable();
+    counts.dedup();
     let at = |t: &Tried| (t.setting.parse::<f64>().unwrap_or(f64::NAN), t.metrics.mrr);
     let mut series: Vec<Series> = all
         .iter()

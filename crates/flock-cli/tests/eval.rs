@@ -167,7 +167,7 @@ fn analyses_draw() {
     };
     let table = drawn(&base("passes", &["--counts", "1,2,3"]), &["passes P", "Toy"]);
     assert_eq!(table.lines().count(), 4);
-    drawn(&base("walks", &["--counts", "1,2"]), &["base walk count n", "r=\"7\""]);
+    drawn(&base("walks", &["--counts", "1,2"]), &["base walk count n", "r=\"7\"", ">16<"]);
     drawn(&base("ablations", &[]), &["w/o non-backtracking", "w/o diverse starts", "w/o weighted consensus", "ℓ = 6"]);
     drawn(&base("relations", &["--questions", "2"]), &[">next<", ">skip<", ">jump<", "of the variance"]);
     let density =
