@@ -5,7 +5,7 @@
 use flock_kg::bench::synthetic_graph;
 use flock_kg::checkpoint::Task;
 use flock_kg::data::{
-    DataConfig, DataError, DataState, Feed, Hide, Negatives, Order, Sizes, Subgraph, strict_negatives,
+    DataConfig, DataError, DataState, Feed, Hide, Negatives, Order, Shares, Sizes, Subgraph, strict_negatives,
 };
 use flock_kg::graph::{LoadOptions, Topology, Triple, load};
 use flock_kg::walk::{Key, WalkOptions, WalkQuery, Walks};
@@ -117,8 +117,9 @@ fn a_resumed_run_asks_the_same() {
     let graphs = three_graphs();
     let refs: Vec<&Topology> = graphs.iter().collect();
     for task in [Task::Entity, Task::Relation] {
-        for subgraph in [None, Some(Sizes { low: 8, high: 20 })] {
-            let config = DataConfig { subgraph, ..config(task) };
+        let (pieces, shares) = (Some(Sizes { low: 8, high: 20 }), Some(Shares { low: 10, high: 60 }));
+        for (subgraph, keep) in [(None, None), (pieces, None), (pieces, shares)] {
+            let config = DataConfig { subgraph, keep, ..config(task) };
             let feed = Feed::new(&refs, config, 9).unwrap();
             let mut state = feed.start();
             let mut run = Vec::new();
@@ -179,6 +180,11 @@ fn bad_configs_and_states_are_refused() {
     for (low, high) in [(1, 5), (6, 5)] {
         let config = DataConfig { subgraph: Some(Sizes { low, high }), ..good };
         assert_eq!(Feed::new(&refs, config, 0).unwrap_err(), DataError::Sizes { low, high });
+    }
+    let pieces = DataConfig { subgraph: Some(Sizes { low: 5, high: 5 }), ..good };
+    for (from, low, high) in [(pieces, 0, 5), (pieces, 6, 5), (pieces, 50, 101), (good, 20, 50)] {
+        let config = DataConfig { keep: Some(Shares { low, high }), ..from };
+        assert_eq!(Feed::new(&refs, config, 0).unwrap_err(), DataError::Shares { low, high });
     }
     let feed = Feed::new(&refs, good, 0).unwrap();
     let mut state = DataState { step: 0, draws: vec![0; 2] };
@@ -471,6 +477,34 @@ fn feed_on_pieces() {
     assert_eq!(state.draws, [1500], "one anchor a step");
     let pairs: HashSet<(u32, u32)> = graph.triples().map(|x| (x.head, x.tail)).filter(|(h, t)| h != t).collect();
     assert!(pairs.is_subset(&anchors), "an epoch of steps has an anchor at every triple");
+}
+
+/// A thinned piece asks what the whole piece would ask, holds as many triples as the share says, and what is left out stays an answer.
+#[test]
+fn thinned_pieces_keep_questions_and_answers() {
+    let graph = synthetic_graph(200, 6, 1500, 4);
+    for task in [Task::Entity, Task::Relation] {
+        let whole = DataConfig { subgraph: Some(Sizes { low: 40, high: 60 }), negatives: Negatives::ALL, ..config(task) };
+        let thin = DataConfig { keep: Some(Shares { low: 11, high: 20 }), ..whole };
+        let [whole, thin] = [whole, thin].map(|config| Feed::new(&[&graph], config, 6).unwrap());
+        let mut shares: BTreeMap<u64, u64> = BTreeMap::new();
+        for step in 0..400 {
+            let state = whole.state_at(step);
+            let (all, some) = (whole.batch(&state).unwrap(), thin.batch(&state).unwrap());
+            assert_eq!((&all.triples, &all.queries, &all.candidates), (&some.triples, &some.queries, &some.candidates));
+            let (all, piece) = (all.subgraph.unwrap(), some.subgraph.unwrap());
+            assert_eq!((&all.nodes, &all.relations), (&piece.nodes, &piece.relations));
+            let [of, kept] = [&all, &piece].map(|p| p.topology.num_triples() as u64);
+            assert!(piece.topology.triples().all(|x| all.topology.triple_id(x).is_some()));
+            // Hidden are the batch's triples, or what joins their ends as far as it was kept: nothing that is not there.
+            assert!(some.triples.iter().all(|&x| some.mask.hides(piece.topology.triple_id(x).unwrap())));
+            if kept > some.triples.len() as u64 {
+                let share = (11..=20).find(|share| (of * share).div_ceil(100) == kept);
+                *shares.entry(share.unwrap_or_else(|| panic!("{kept} of {of}"))).or_default() += 1;
+            }
+        }
+        assert!(shares.len() == 10 && shares.values().all(|&n| n > 10), "{shares:?}");
+    }
 }
 
 /// Pieces of 12 around random anchors: counts of (triples kept, largest degree in the piece).

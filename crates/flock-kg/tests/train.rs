@@ -130,7 +130,7 @@ fn bytes(out: &Path, file: &str) -> Vec<u8> {
 fn a_run_in_pieces_on_other_threads_ends_in_the_same_bits() {
     let dir = tempfile::tempdir().unwrap();
     write_rings(dir.path());
-    // Everything that has a memory: a schedule, clipping, the average, the best validation, subgraphs.
+    // Everything that has a memory: a schedule, clipping, the average, the best validation, thinned subgraphs.
     let config = tiny(
         dir.path(),
         &[
@@ -139,6 +139,7 @@ fn a_run_in_pieces_on_other_threads_ends_in_the_same_bits() {
             "optimiser.clip=0.5",
             "optimiser.ema=0.5",
             "data.subgraph=[6,10]",
+            "data.keep=[50,90]",
         ],
     );
     assert_eq!(config.optimiser.schedule, ScheduleName::Cosine);
@@ -505,6 +506,7 @@ fn settings_are_laid_over_the_published_defaults() {
         "optimiser.beta1=1",
         "optimiser.warmup=5",
         "data.subgraph=[9,3]",
+        "data.keep=[20,50]",
         "loss.temperature=0",
         "data.holdout=1",
     ] {

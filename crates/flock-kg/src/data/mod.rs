@@ -55,6 +55,7 @@ enum Purpose {
     Negatives,
     Piece,
     PieceOrder,
+    Share,
 }
 
 fn key(seed: u64, purpose: Purpose, query: u64) -> Key {
@@ -73,6 +74,15 @@ pub struct Sizes {
     pub high: u32,
 }
 
+/// Shares of a piece's triples, in percent, both included.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shares {
+    /// The least; 1 or more.
+    pub low: u32,
+    /// The greatest; at most 100.
+    pub high: u32,
+}
+
 /// How questions are made.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataConfig {
@@ -86,12 +96,22 @@ pub struct DataConfig {
     pub hide: Hide,
     /// If set, each step runs on a connected piece of the graph, of a size drawn uniformly from these.
     pub subgraph: Option<Sizes>,
+    /// If set, the walks of a step see a share of its piece's triples only, drawn uniformly from these. The others stay known answers.
+    /// Training graphs are denser than most graphs that a model meets later.
+    pub keep: Option<Shares>,
 }
 
 impl DataConfig {
     /// The published pretraining: batches of 8, 512 negatives, whole graphs.
     pub fn published(task: Task) -> DataConfig {
-        DataConfig { task, batch: 8, negatives: Negatives::Drawn(512), hide: Hide::Positives, subgraph: None }
+        DataConfig {
+            task,
+            batch: 8,
+            negatives: Negatives::Drawn(512),
+            hide: Hide::Positives,
+            subgraph: None,
+            keep: None,
+        }
     }
 }
 
@@ -123,6 +143,14 @@ pub enum DataError {
         /// The least size.
         low: u32,
         /// The greatest size.
+        high: u32,
+    },
+    /// Shares that make no sense, or of whole graphs.
+    #[error("{low} to {high} % of a piece's triples, expected pieces and 1 ≤ least ≤ greatest ≤ 100")]
+    Shares {
+        /// The least share.
+        low: u32,
+        /// The greatest share.
         high: u32,
     },
     /// A state of another run.
@@ -176,6 +204,11 @@ impl<'a> Feed<'a> {
         {
             return Err(DataError::Sizes { low, high });
         }
+        if let Some(Shares { low, high }) = config.keep
+            && !(config.subgraph.is_some() && 1 <= low && low <= high && high <= 100)
+        {
+            return Err(DataError::Shares { low, high });
+        }
         Ok(Feed { graphs: graphs.to_vec(), ends, config, seed })
     }
 
@@ -223,30 +256,45 @@ impl<'a> Feed<'a> {
         let graph = self.graph_at(state.step);
         let whole = self.graphs[graph];
         let drawn = state.draws[graph];
-        let (subgraph, ids) = match self.config.subgraph {
+        let mut thinned = None;
+        let (mut subgraph, triples) = match self.config.subgraph {
             None => {
                 let count = self.draws_per_step(graph);
-                (None, (drawn..drawn + count).map(|k| self.nth_draw(graph, k)).collect())
+                (None, (drawn..drawn + count).map(|k| whole.triple(self.nth_draw(graph, k))).collect())
             }
             Some(sizes) => {
                 let piece = self.piece(graph, drawn, sizes, state.step)?;
-                let triples = piece.topology.num_triples() as u64;
-                let order = Order::new(key(self.seed, Purpose::PieceOrder, state.step), triples);
-                let count = triples.min(self.config.batch as u64);
-                (Some(piece), (0..count).map(|k| order.get(k) as u32).collect::<Vec<u32>>())
+                let all = piece.topology.num_triples() as u64;
+                let order = Order::new(key(self.seed, Purpose::PieceOrder, state.step), all);
+                let first = |count: u64| (0..count).map(|k| piece.topology.triple(order.get(k) as u32));
+                let count = all.min(self.config.batch as u64);
+                let triples: Vec<_> = first(count).collect();
+                if let Some(Shares { low, high }) = self.config.keep {
+                    let draw = key(self.seed, Purpose::Share, state.step).stream(0).below(u64::from(high - low) + 1);
+                    // The batch's triples are hidden by the mask, not by what is kept: the least that is left is their number.
+                    let kept = (all * (u64::from(low) + draw)).div_ceil(100).max(count);
+                    let Subgraph { topology, nodes, .. } = &piece;
+                    thinned =
+                        Some(Topology::build(nodes.len() as u32, topology.num_relations(), first(kept).collect())?);
+                }
+                (Some(piece), triples)
             }
         };
         let topology = subgraph.as_ref().map_or(whole, |s| &s.topology);
 
         let DataConfig { task, negatives, hide, .. } = self.config;
-        let triples: Vec<_> = ids.iter().map(|&id| topology.triple(id)).collect();
-        let mask = Mask::new(topology, &Batch::hidden(topology, &triples, task, hide));
+        let walked = thinned.as_ref().unwrap_or(topology);
+        let mask = Mask::new(walked, &Batch::hidden(walked, &triples, task, hide));
+        // Answers are known by all triples of the piece, whether or not the walks see them.
         let questions = triples.iter().enumerate().map(|(place, &t)| {
             let ask_head = place >= triples.len() / 2;
             let mut stream = key(self.seed, Purpose::Negatives, state.step).stream(place as u64);
             Batch::question(topology, t, task, ask_head, negatives, &mut stream)
         });
         let (queries, candidates) = questions.unzip();
+        if let (Some(piece), Some(thinned)) = (&mut subgraph, thinned) {
+            piece.topology = thinned;
+        }
         Ok(Batch { graph, subgraph, triples, mask, queries, candidates })
     }
 

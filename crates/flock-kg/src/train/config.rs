@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::Loss;
 use super::settings::{ConfigError, Settings};
 use crate::checkpoint::{Averaging, Metadata, Processor, Task};
-use crate::data::{DataConfig, Hide, Negatives, Sizes};
+use crate::data::{DataConfig, Hide, Negatives, Shares, Sizes};
 use crate::optimise::Schedule;
 
 /// A run of pretraining or fine-tuning.
@@ -77,6 +77,8 @@ pub struct DataSection {
     pub hide: Hide,
     /// If given, each step runs on a connected piece of so many entities: least and greatest.
     pub subgraph: Option<[u32; 2]>,
+    /// If given, the walks of a step see so many percent of its piece's triples: least and greatest.
+    pub keep: Option<[u32; 2]>,
 }
 
 /// A base walk count: a number, or `"rule"` for the rule that goes by the graph's size.
@@ -288,6 +290,9 @@ impl TrainConfig {
             "data.subgraph",
             "expected [least, greatest] entities, 2 or more",
         )?;
+        let percent = |s: [u32; 2]| 1 <= s[0] && s[0] <= s[1] && s[1] <= 100;
+        rule(self.data.keep.is_none_or(percent), "data.keep", "expected [least, greatest] percent, 1 to 100")?;
+        rule(self.data.keep.is_none() || self.data.subgraph.is_some(), "data.keep", "needs data.subgraph")?;
         for (key, n) in [("walks.n", self.walks.n), ("validation.n", self.validation.n)] {
             let fits = |n: u32| (1..=16_384).contains(&n);
             rule(!matches!(n, WalkCount::Fixed(n) if !fits(n)), key, "expected 1 to 16384, or \"rule\"")?;
@@ -315,6 +320,7 @@ impl TrainConfig {
             negatives: self.data.negatives,
             hide: self.data.hide,
             subgraph: self.data.subgraph.map(|[low, high]| Sizes { low, high }),
+            keep: self.data.keep.map(|[low, high]| Shares { low, high }),
         }
     }
 
@@ -338,6 +344,7 @@ impl Default for DataSection {
             negatives: published.negatives,
             hide: published.hide,
             subgraph: None,
+            keep: None,
         }
     }
 }
