@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use flock_kg::bundled::default_checkpoint;
+use flock_kg::bundled::{self, default_checkpoint};
 use flock_kg::checkpoint::{Checkpoint, Processor, Task};
 use flock_kg::datasets::{Dataset, Group, TestSet};
 use flock_kg::ensemble::Ask;
@@ -188,18 +188,10 @@ impl Bench {
     fn new(args: &ModelArgs) -> Result<Bench, Failure> {
         let engine = models::engine(args.precision)?;
         let (checkpoint, origin) = match &args.model[..] {
-            [] => {
-                let (checkpoint, origin) = default_checkpoint(Task::Entity);
-                (checkpoint, origin.to_string())
-            }
+            [] => (default_checkpoint(Task::Entity), bundled::ORIGIN.to_string()),
             [path] => (Checkpoint::read(path).map_err(error)?, path.display().to_string()),
             _ => return Err(Failure::Error("expected one --model".to_string())),
         };
-        if origin.starts_with("untrained") {
-            eprintln!(
-                "WARNING: no trained model is built in yet: these are UNTRAINED initial weights; hint: --model FILE"
-            );
-        }
         let pool = models::pool(args.threads)?;
         Ok(Bench { checkpoint, origin, engine, pool, stop: on_interrupt("stopping after these queries")? })
     }

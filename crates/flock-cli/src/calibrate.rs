@@ -37,7 +37,7 @@ pub fn run(args: args::Calibrate) -> Result<(), Failure> {
     };
     let mut out = io::stdout().lock();
     for &task in &tasks {
-        let loaded = models.get_loudly(task)?;
+        let loaded = models.get(task)?;
         let model = &loaded.model;
         let rule = || model.meta().base_walks(topology.num_nodes(), topology.num_triples());
         let walks = args.walks.unwrap_or_else(rule);

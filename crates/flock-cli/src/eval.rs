@@ -166,7 +166,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         None => models.tasks(),
     };
     for task in &tasks {
-        models.get_loudly(*task)?;
+        models.get(*task)?;
     }
     let pool = models::pool(args.model.threads)?;
     let partial = args.out.as_ref().map(|out| {

@@ -23,7 +23,7 @@ pub fn run(args: args::Explain) -> Result<(), Failure> {
     let answer = std::mem::replace(&mut texts[place], BLANK);
     let question = Question::parse(&graph, texts).map_err(error)?;
     let answer = if place == 1 { graph.parse_relation(answer) } else { graph.parse_entity(answer) }.map_err(error)?;
-    let model = &models.get_loudly(question.task())?.model;
+    let model = &models.get(question.task())?.model;
     let topology = graph.topology();
     let rule = || model.meta().base_walks(topology.num_nodes(), topology.num_triples());
     let ask = Ask {

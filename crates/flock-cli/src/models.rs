@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::path::PathBuf;
 
 use flock_kg::answers::ModelName;
-use flock_kg::bundled::{Origin, default_checkpoint};
+use flock_kg::bundled::{self, default_checkpoint};
 use flock_kg::checkpoint::{Checkpoint, Task};
 use flock_kg::kernels::{Engine, Level, Precision};
 use flock_kg::model::{Model, ModelError};
@@ -19,12 +19,10 @@ pub struct Loaded {
     pub model: Model,
     /// Its name in answers.
     pub name: ModelName,
-    /// The seed of weights that have learnt nothing.
-    untrained: Option<u64>,
 }
 
 impl Loaded {
-    fn new(checkpoint: &Checkpoint, engine: Engine, origin: String, untrained: Option<u64>) -> Result<Loaded, Failure> {
+    fn new(checkpoint: &Checkpoint, engine: Engine, origin: String) -> Result<Loaded, Failure> {
         let model = Model::new(checkpoint, engine).map_err(|e| format!("{origin}: {e}"))?;
         let name = ModelName {
             task: checkpoint.meta.task,
@@ -32,7 +30,7 @@ impl Loaded {
             precision: engine.precision().to_string(),
             origin,
         };
-        Ok(Loaded { model, name, untrained })
+        Ok(Loaded { model, name })
     }
 }
 
@@ -49,7 +47,7 @@ impl Models {
         let models = Models { engine, given: !paths.is_empty(), slots: Default::default() };
         for path in paths {
             let checkpoint = Checkpoint::read(path).map_err(error)?;
-            let loaded = Loaded::new(&checkpoint, engine, path.display().to_string(), None)?;
+            let loaded = Loaded::new(&checkpoint, engine, path.display().to_string())?;
             let task = loaded.name.task;
             if let Err(second) = models.slots[task as usize].set(loaded) {
                 let first = models.slots[task as usize].get().map_or("", |m| m.name.origin.as_str());
@@ -80,29 +78,14 @@ impl Models {
             let found = if task == Task::Entity { Task::Relation } else { Task::Entity };
             return Err(Failure::Error(format!("{file}: {}", ModelError::Task { found })));
         }
-        let (checkpoint, origin) = default_checkpoint(task);
-        let untrained = if let Origin::Untrained { seed } = origin { Some(seed) } else { None };
-        let loaded = Loaded::new(&checkpoint, self.engine, origin.to_string(), untrained)?;
+        let loaded = Loaded::new(&default_checkpoint(task), self.engine, bundled::ORIGIN.to_string())?;
         Ok(slot.get_or_init(|| loaded))
     }
 
     /// All models that were opened, for a server.
     pub fn into_served(self) -> Vec<Served> {
-        let served = |m: Loaded| Served { model: m.model, name: m.name, trained: m.untrained.is_none() };
+        let served = |m: Loaded| Served { model: m.model, name: m.name };
         self.slots.into_iter().filter_map(OnceCell::into_inner).map(served).collect()
-    }
-
-    /// As [`Models::get`]; an untrained model is announced the first time.
-    pub fn get_loudly(&self, task: Task) -> Result<&Loaded, Failure> {
-        let fresh = self.slots[task as usize].get().is_none();
-        let loaded = self.get(task)?;
-        if let (true, Some(seed)) = (fresh, loaded.untrained) {
-            eprintln!(
-                "WARNING: no trained {task} model is built in yet: these answers come from UNTRAINED initial weights \
-                 (seed {seed}) and mean nothing; hint: --model FILE"
-            );
-        }
-        Ok(loaded)
     }
 }
 

@@ -167,7 +167,7 @@ struct Failed<'a> {
 
 impl<'a> Session<'a> {
     fn model(&self, task: Task) -> Result<&'a Loaded, Failure> {
-        self.models.get_loudly(task)
+        self.models.get(task)
     }
 
     /// The candidates of `--among`; a name in it that is none stops everything, before the first answer of its kind.
@@ -343,9 +343,7 @@ impl<'a> Session<'a> {
                     Err(problem) => broken = Some(problem),
                 }
             }
-            // An untrained model may be announced here.
-            let questions: Vec<Result<Question, String>> =
-                bar.suspend(|| group.iter().map(|row| self.question(row)).collect());
+            let questions: Vec<Result<Question, String>> = group.iter().map(|row| self.question(row)).collect();
             let good: Vec<Question> = questions.iter().flatten().copied().collect();
             let mut scores = self.ask(&good)?.into_iter();
             // Into memory first, then out in one piece, around the progress bar.

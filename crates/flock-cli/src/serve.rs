@@ -28,7 +28,7 @@ pub fn run(args: args::Serve) -> Result<(), Failure> {
         }
     };
     for task in [Task::Entity, Task::Relation] {
-        let _ = models.get_loudly(task);
+        let _ = models.get(task);
     }
     let limits = Limits {
         passes: args.max_passes,

@@ -307,7 +307,7 @@ fn the_page_works_in_a_browser() {
     browser.screenshot("large");
 }
 
-/// With `flock-kg serve` alone: the bundled graph, three questions, and the warning about what answers them.
+/// With `flock-kg serve` alone: the bundled graph, three questions, and the models inside the program.
 #[test]
 fn the_first_visit_needs_nothing() {
     let Some(browser) = Browser::start() else {

@@ -7,6 +7,8 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{Place, Ran};
+use flock_kg::bundled::default_checkpoint;
+use flock_kg::checkpoint::Checkpoint;
 
 /// `pretrain world.tsv` with a tiny model, saved after every step.
 fn pretrain<'a>(out: &'a str, more: &[&'a str]) -> Vec<&'a str> {
@@ -139,13 +141,26 @@ fn mistakes_are_told_in_one_line() {
         (&["pretrain"], "error: config: data.graphs: expected at least one"),
         (&["pretrain", "--graph", "world.tsv", "--set", "steps"], "error: --set \"steps\": expected key=value"),
         (&["pretrain", "--graph", "nowhere", "--out", "x"], "error: nowhere: "),
-        (&["finetune", "--graph", "world.tsv"], "error: nothing to start from; hint: --model"),
+        (&["finetune", "--graph", "world.tsv", "--model", "nowhere"], "error: nowhere: "),
         (&["pretrain", "--graph", "world.tsv", "--resume", "--out", "y"], "error: y: no training state to resume"),
     ];
     for (args, message) in cases {
         let ran = place.run(args);
         assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{ran:?}");
         assert!(ran.err.starts_with(message) && ran.err.lines().count() == 1, "{args:?}: {}", ran.err);
+    }
+}
+
+#[test]
+fn fine_tuning_starts_from_the_built_in_model_of_the_task() {
+    let place = Place::new();
+    for task in ["entity", "relation"] {
+        let args = ["finetune", "--graph", "world.tsv", "--task", task, "--steps", "1", "--walks", "1", "--out", task];
+        ok(place.run(&[&args[..], &["--set", "validation.every=0"]].concat()));
+        let tuned = Checkpoint::read(place.path(task).join("last.safetensors")).unwrap();
+        let bundled = default_checkpoint(tuned.meta.task);
+        assert_eq!((tuned.meta.task.to_string(), tuned.meta.steps), (task.to_string(), bundled.meta.steps + 1));
+        assert!(tuned.meta.graphs.starts_with(&bundled.meta.graphs) && tuned.tensors != bundled.tensors);
     }
 }
 

@@ -146,7 +146,7 @@ impl Ranking {
 pub struct ModelName {
     /// What it predicts.
     pub task: Task,
-    /// Where it comes from: a file, `bundled`, or `untrained, seed 0`.
+    /// Where it comes from: a file, or `bundled`.
     pub origin: String,
     /// SHA-256 of the checkpoint, in hex.
     pub sha256: String,

@@ -1,4 +1,4 @@
-//! Seeded initial weights: what training starts from, and what the binary falls back to without a trained model.
+//! Seeded initial weights: what training starts from.
 //!
 //! Embeddings and initial states are N(0, 1); linear layers and GRUs uniform in ±1/√fan_in; norms one.
 

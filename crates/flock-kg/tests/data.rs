@@ -484,7 +484,8 @@ fn feed_on_pieces() {
 fn thinned_pieces_keep_questions_and_answers() {
     let graph = synthetic_graph(200, 6, 1500, 4);
     for task in [Task::Entity, Task::Relation] {
-        let whole = DataConfig { subgraph: Some(Sizes { low: 40, high: 60 }), negatives: Negatives::ALL, ..config(task) };
+        let whole =
+            DataConfig { subgraph: Some(Sizes { low: 40, high: 60 }), negatives: Negatives::ALL, ..config(task) };
         let thin = DataConfig { keep: Some(Shares { low: 11, high: 20 }), ..whole };
         let [whole, thin] = [whole, thin].map(|config| Feed::new(&[&graph], config, 6).unwrap());
         let mut shares: BTreeMap<u64, u64> = BTreeMap::new();

@@ -45,8 +45,6 @@ pub struct Health {
 pub struct ModelInfo {
     #[serde(flatten)]
     name: ModelName,
-    /// False for initial weights, whose answers mean nothing.
-    trained: bool,
     /// Base walk count n on this graph.
     walks: u32,
     /// Whether probabilities are calibrated on this graph.
@@ -279,7 +277,6 @@ pub async fn info(State(app): Shared, q: Queried<GraphQuery>) -> Result<Json<Inf
     let topology = graph.topology();
     let models = app.models.iter().map(|m| ModelInfo {
         name: m.name.clone(),
-        trained: m.trained,
         walks: m.model.meta().base_walks(topology.num_nodes(), topology.num_triples()),
         calibrated: live.calibrations.of(m.name.task).is_some_and(|c| c.model == m.name.sha256),
     });

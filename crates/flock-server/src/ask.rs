@@ -23,8 +23,6 @@ pub struct Served {
     pub model: Model,
     /// Its name in replies.
     pub name: ModelName,
-    /// Whether its weights have learnt anything.
-    pub trained: bool,
 }
 
 /// A question and how it is asked.

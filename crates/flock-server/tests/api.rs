@@ -37,7 +37,7 @@ fn served(task: Task) -> Served {
         sha256: model.hash().to_string(),
         precision: engine.precision().to_string(),
     };
-    Served { model, name, trained: false }
+    Served { model, name }
 }
 
 fn options() -> Options {
@@ -99,7 +99,6 @@ async fn answers_as_the_library_does() {
     assert_eq!(get(&app, "/api/v1/health").await.json(), json!({"status": "ok"}));
     let info = get(&app, "/api/v1/info").await.json();
     assert_eq!((&info["entities"], &info["relations"], &info["triples"]), (&json!(7), &json!(3), &json!(8)));
-    assert_eq!(info["models"][0]["trained"], false);
     // The favourite: Portugal borders.
     assert_eq!(info["examples"][0], json!(["Portugal", "borders", "?"]));
 

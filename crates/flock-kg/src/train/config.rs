@@ -47,7 +47,7 @@ pub struct TrainConfig {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModelSection {
-    /// A checkpoint to start from; seeded initial weights if not given.
+    /// A checkpoint to start from, or [`bundled`](crate::bundled::ORIGIN); seeded initial weights if not given.
     pub from: Option<PathBuf>,
     /// Updates of a new model; 6 if not given.
     pub updates: Option<usize>,

@@ -18,6 +18,7 @@ use super::metrics::{self, Metrics, Record};
 use super::run::{Event, Meter, Pending, RunDir, Session, TrainError, io_error, useful_macs};
 use super::settings::to_json;
 use super::{Example, StepInput, curve, state, validate};
+use crate::bundled::{self, default_checkpoint};
 use crate::checkpoint::{Checkpoint, Metadata, sha256_hex, write_atomically};
 use crate::data::{DataState, Feed};
 use crate::datasets::{self, Fingerprint, NamedGraph, TestSet};
@@ -466,7 +467,10 @@ fn first_weights(config: &TrainConfig, graphs: &[Fingerprint]) -> Result<Checkpo
         };
         return Ok(initial_weights(meta, config.seed)?);
     };
-    let mut checkpoint = Checkpoint::read(path)?;
+    let mut checkpoint = match path == Path::new(bundled::ORIGIN) {
+        true => default_checkpoint(config.task),
+        false => Checkpoint::read(path)?,
+    };
     let meta = &mut checkpoint.meta;
     let start = |reason: String| Err(TrainError::Start { file: path.display().to_string(), reason });
     if meta.task != config.task {

@@ -410,9 +410,6 @@ async function about() {
   const info = (state.info = await get("info"));
   const count = (n) => n.toLocaleString("en");
   $("about").textContent = `${info.name}: ${count(info.entities)} entities, ${count(info.relations)} relations, ${count(info.triples)} triples`;
-  const untrained = info.models.filter((m) => !m.trained).map((m) => m.task);
-  $("warning").hidden = !untrained.length;
-  $("warning").textContent = `No trained ${untrained.join(" and ")} model is loaded: answers come from initial weights and mean nothing yet. Start the server with --model.`;
   $("edit").hidden = !info.writable;
   $("examples").replaceChildren(
     ...info.examples.map((example) => {
