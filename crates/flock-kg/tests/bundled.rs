@@ -1,5 +1,5 @@
-//! The models inside the program have learnt something: they predict triples held out of the bundled graph, which no training
-//! graph has anything to do with, and initial weights of the same sizes do not.
+//! The models inside the program have learnt something: they predict triples held out of the bundled graph, which they were
+//! not trained on, and initial weights of the same sizes do not.
 
 use std::path::Path;
 

@@ -529,6 +529,10 @@ fn the_example_configs_are_sound() {
     let entity = TrainConfig::resolve(&read("pretrain-entity.toml"), TrainConfig::pretraining).unwrap();
     let relation = TrainConfig::resolve(&read("pretrain-relation.toml"), TrainConfig::pretraining).unwrap();
     assert_eq!((entity.task, relation.task), (Task::Entity, Task::Relation));
+    for task in [Task::Entity, Task::Relation] {
+        let shipped = TrainConfig::resolve(&read(&format!("flock-{task}.toml")), TrainConfig::pretraining).unwrap();
+        assert_eq!((shipped.task, shipped.model.length), (task, Some(64)));
+    }
     assert!(TrainConfig::resolve(&read("finetune.toml"), TrainConfig::finetuning).unwrap().model.from.is_some());
     PetalsConfig::resolve(&read("petals.toml")).unwrap();
 }
