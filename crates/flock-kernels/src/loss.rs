@@ -1,5 +1,5 @@
 //! Losses on logits, with their gradients: binary cross-entropy, `bce = −ln σ(x)` for a true answer and `−ln σ(−x)` for
-//! a false one.
+//! a false one, which says how likely an answer is; and cross-entropy of the softmax, which only asks that the true one be ahead.
 //!
 //! `Q` queries of `C` candidates each; column 0 is the true answer, the others are false. A batch may come in several
 //! calls, a query at a time if need be: `batch` is its whole number of queries, and the returned losses and the gradients
@@ -75,6 +75,35 @@ pub fn mean_bce(
     loss
 }
 
+/// Cross-entropy of the softmax over a query's candidates, `ln Σⱼ eˣʲ − x₀`, times `weight`; mean over the batch. It leaves the
+/// level of the logits open.
+///
+/// # Panics
+/// If the slices differ in length or are no whole number of queries.
+pub fn cross_entropy(
+    logits: &[f32], // (Q, C)
+    candidates: usize,
+    batch: usize,
+    weight: f32,
+    d_logits: &mut [f32], // (Q, C)
+) -> f32 {
+    assert!(logits.len() == d_logits.len() && logits.len().is_multiple_of(candidates));
+    let share = weight / batch as f32;
+    let mut loss = 0.0;
+    for (logits, d_logits) in logits.chunks_exact(candidates).zip(d_logits.chunks_exact_mut(candidates)) {
+        let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let others: f32 = logits[1..].iter().map(|l| (l - max).exp()).sum();
+        let total = others + (logits[0] - max).exp();
+        loss += share * (total.ln() + max - logits[0]);
+        // softmax₀ − 1, from the others' sum: it keeps its digits where softmax₀ is close to one.
+        d_logits[0] -= share * others / total;
+        for (logit, d_logit) in logits.iter().zip(d_logits).skip(1) {
+            *d_logit += share * (logit - max).exp() / total;
+        }
+    }
+    loss
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,10 +142,23 @@ mod tests {
     }
 
     #[test]
+    fn cross_entropy_by_hand() {
+        // e⁰, e^ln 3 and e⁰ add up to 5: the true answer at 0 has a fifth, the false ones three fifths and one.
+        let mut d = [0.0; 3];
+        let got = cross_entropy(&[0.0, ln3(), 0.0], 3, 1, 0.5, &mut d);
+        assert!((got - 0.5 * 5f32.ln()).abs() < 1e-6, "{got}");
+        assert_close(&d, &[-0.4, 0.3, 0.1], 1e-7, "slopes");
+    }
+
+    #[test]
     fn a_batch_may_come_in_parts() {
         let logits = [0.3, -1.0, 2.0, 0.1, -0.5, 0.7, 1.5, -2.0];
         type Loss = fn(&[f32], &mut [f32]) -> f32;
-        let losses: [Loss; 2] = [|l, d| self_adversarial(l, 4, 2, 1.0, d), |l, d| mean_bce(l, 4, 2, d)];
+        let losses: [Loss; 3] = [
+            |l, d| self_adversarial(l, 4, 2, 1.0, d),
+            |l, d| mean_bce(l, 4, 2, d),
+            |l, d| cross_entropy(l, 4, 2, 0.7, d),
+        ];
         for loss in losses {
             let (mut whole, mut parts) = ([0.0; 8], [0.0; 8]);
             let all = loss(&logits, &mut whole);
@@ -140,6 +182,12 @@ mod tests {
         let mut d = [0.0; 4];
         assert_eq!(mean_bce(&[-far, far, -far, far], 4, 1, &mut d), 0.75 * far);
         assert_eq!(d, [-0.25, 0.25, 0.0, 0.25]);
+        let mut d = [0.0; 3];
+        assert_eq!(cross_entropy(&[-far, far, -far], 3, 1, 1.0, &mut d), 2.0 * far);
+        assert_eq!(d, [-1.0, 1.0, 0.0]);
+        let mut d = [0.0; 3];
+        assert_eq!(cross_entropy(&[far, -far, -far], 3, 1, 1.0, &mut d), 0.0);
+        assert_eq!(d, [0.0; 3]);
     }
 
     #[test]

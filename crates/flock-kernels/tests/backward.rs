@@ -353,6 +353,29 @@ fn head_on_both_sides_of_its_kinks() {
 }
 
 #[test]
+fn cross_entropy() {
+    let (queries, candidates, weight) = (3, 5, 0.7);
+    let logits = noise(1, queries * candidates, 1.5);
+    let definition = |logits: &[f64]| -> f64 {
+        let of_one = |x: &[f64]| x.iter().map(|x| x.exp()).sum::<f64>().ln() - x[0];
+        weight * logits.chunks(candidates).map(of_one).sum::<f64>() / queries as f64
+    };
+    let mut d = vec![0.0; logits.len()];
+    let got = loss::cross_entropy(&logits, candidates, queries, weight as f32, &mut d);
+    let at: Vec<f64> = logits.iter().map(|l| f64::from(*l)).collect();
+    assert!((f64::from(got) - definition(&at)).abs() < 1e-6, "{got}, expected {}", definition(&at));
+    for i in 0..logits.len() {
+        let moved = |h: f64| {
+            let mut at = at.clone();
+            at[i] += h;
+            definition(&at)
+        };
+        let want = (moved(1e-5) - moved(-1e-5)) / 2e-5;
+        assert!((f64::from(d[i]) - want).abs() < 1e-7, "slope {} of logit {i}, expected {want}", d[i]);
+    }
+}
+
+#[test]
 fn losses() {
     // In double precision, from the definition; the weights of the false answers are those of the unmoved logits.
     let (queries, candidates, temperature) = (3, 5, 0.7);

@@ -98,6 +98,9 @@ pub struct Metadata {
     /// The consensus; the published one if a file does not say.
     #[serde(default, skip_serializing_if = "is_published")]
     pub consensus: Averaging,
+    /// Whether balanced walks start on edges of the query's own type only; not so if a file does not say.
+    #[serde(default, skip_serializing_if = "is_published")]
+    pub balanced_on_query_relation: bool,
     /// Base walk count the model was trained with.
     pub n_train: u32,
     /// Mean number of nodes of the training graphs, V̄.
@@ -126,6 +129,7 @@ impl Metadata {
             length: 128,
             processor: Processor::Gru,
             consensus: Averaging::Softmax,
+            balanced_on_query_relation: false,
             n_train: 128,
             // FB15k237, WN18RR, CoDExMedium: nodes and train triples of the paper's statistics table.
             mean_nodes: f64::from(14_541 + 40_943 + 17_050) / 3.0,
@@ -151,7 +155,8 @@ impl Metadata {
     pub(crate) fn switches(&self) -> String {
         let processor = if self.processor == Processor::Transformer { ", transformer" } else { "" };
         let consensus = if self.consensus == Averaging::Mean { ", mean consensus" } else { "" };
-        format!("{processor}{consensus}")
+        let starts = if self.balanced_on_query_relation { ", balanced starts on the query's relation" } else { "" };
+        format!("{processor}{consensus}{starts}")
     }
 
     /// The tables of the two query flags.

@@ -6,7 +6,7 @@
 
 use std::sync::Mutex;
 
-use flock_kernels::{Aligned, D, Engine, head, loss};
+use flock_kernels::{Aligned, D, Engine, head};
 use flock_walk::WalkQuery;
 use rayon::prelude::*;
 
@@ -15,7 +15,7 @@ use crate::model::{Draw, Model, ModelError, PassBuffers};
 use crate::parameters::Parameters;
 use crate::plain::{PlainStates, head_weights, query_rows};
 use crate::plain_gradient::{Gradients, HEAD, add, lend, query_rows_backward, zeros};
-use crate::train::{Example, Gradient, Loss, StepInput, StepOutput};
+use crate::train::{Example, Gradient, StepInput, StepOutput};
 use crate::update::train::{BackwardBuffers, Kept, UpdateBackward};
 
 /// Computes gradients on the threads of its own pool.
@@ -157,12 +157,7 @@ impl Step<'_> {
         let logits: Vec<f32> = place.iter().map(|&i| row_logits[i as usize]).collect();
         let (batch, count) = (self.input.examples.len(), candidates.len());
         let mut d_logits = vec![0.0; count];
-        let share = match self.input.loss {
-            Loss::SelfAdversarial { temperature } => {
-                loss::self_adversarial(&logits, count, batch, temperature, &mut d_logits)
-            }
-            Loss::MeanBce => loss::mean_bce(&logits, count, batch, &mut d_logits),
-        };
+        let share = self.input.loss.run(&logits, count, batch, &mut d_logits);
         let mut d_rows = vec![0.0; rows.len()];
         place.iter().zip(&d_logits).for_each(|(&i, d)| d_rows[i as usize] += d);
 

@@ -206,9 +206,13 @@ impl Model {
         self.engine
     }
 
-    /// Walk options with the model's own length.
+    /// Walk options with the model's own length and starts.
     pub fn walk_options(&self) -> WalkOptions {
-        WalkOptions { length: self.meta.length, ..WalkOptions::default() }
+        WalkOptions {
+            length: self.meta.length,
+            balanced_on_query_relation: self.meta.balanced_on_query_relation,
+            ..WalkOptions::default()
+        }
     }
 
     /// The updates, in order.

@@ -60,13 +60,21 @@ fn a_transformer_has_about_as_many_parameters() {
 
 #[test]
 fn switches_are_named_where_they_are_not_the_published_ones() {
-    let switched = Metadata { processor: Processor::Transformer, consensus: Averaging::Mean, ..small(Task::Entity) };
+    let switched = Metadata {
+        processor: Processor::Transformer,
+        consensus: Averaging::Mean,
+        balanced_on_query_relation: true,
+        ..small(Task::Entity)
+    };
     let bytes = Checkpoint::new(switched.clone(), tensors(&switched)).unwrap().to_bytes().unwrap();
     assert_eq!(Checkpoint::from_bytes("switched", &bytes).unwrap().meta, switched);
     let text = String::from_utf8_lossy(&bytes);
-    assert!(text.contains(r#"\"processor\":\"transformer\",\"consensus\":\"mean\""#));
+    assert!(
+        text.contains(r#"\"processor\":\"transformer\",\"consensus\":\"mean\",\"balanced_on_query_relation\":true"#)
+    );
     let published = checkpoint(Task::Entity).to_bytes().unwrap();
-    assert!(!String::from_utf8_lossy(&published).contains("processor"), "absent means published");
+    let published = String::from_utf8_lossy(&published);
+    assert!(!published.contains("processor") && !published.contains("balanced"), "absent means published");
 
     // The same length in bytes, so that the header's size stays right.
     let other = |from: &str, to: &str| {

@@ -9,7 +9,7 @@ use flock_kg::init::initial_weights;
 use flock_kg::kernels::{Engine, Level, Precision};
 use flock_kg::model::View;
 use flock_kg::parameters::Parameters;
-use flock_kg::train::{Example, Gradient, Loss, PlainGradient, StepInput};
+use flock_kg::train::{Example, Gradient, Loss, PlainGradient, Published, StepInput};
 use flock_kg::walk::{WalkOptions, WalkQuery};
 
 fn setting(task: Task, processor: Processor, consensus: Averaging) -> (Topology, Parameters, Vec<Example>, Loss) {
@@ -29,8 +29,9 @@ fn setting(task: Task, processor: Processor, consensus: Averaging) -> (Topology,
             },
         })
         .collect();
-    let loss = if task == Task::Entity { Loss::SelfAdversarial { temperature: 0.7 } } else { Loss::MeanBce };
-    (graph, parameters, examples, loss)
+    let published =
+        if task == Task::Entity { Published::SelfAdversarial { temperature: 0.7 } } else { Published::MeanBce };
+    (graph, parameters, examples, Loss { published, softmax: 0.25 })
 }
 
 #[test]

@@ -11,7 +11,7 @@ use flock_kg::graph::{Mask, Triple};
 use flock_kg::init::initial_weights;
 use flock_kg::model::View;
 use flock_kg::parameters::Parameters;
-use flock_kg::train::{Example, Gradient, Loss, PlainGradient, StepInput};
+use flock_kg::train::{Example, Gradient, Loss, PlainGradient, Published, StepInput};
 use flock_kg::walk::{Key, WalkOptions, WalkQuery};
 
 const H: f64 = 0.01;
@@ -42,7 +42,8 @@ fn check(task: Task, processor: Processor, consensus: Averaging) {
         seed: 3,
         step: 5,
         options: WalkOptions::default(),
-        loss: Loss::MeanBce, // the weights of the self-adversarial loss are not differentiated
+        // The weights of the self-adversarial loss are not differentiated.
+        loss: Loss { published: Published::MeanBce, softmax: 0.3 },
     };
     let mut engine = PlainGradient::new(1).unwrap();
     let mut gradient = vec![0.0; parameters.values.len()];

@@ -364,10 +364,12 @@ fn further_training_starts_from_the_model_and_keeps_its_rule() {
 fn a_model_with_other_switches_is_trained_and_keeps_them() {
     let dir = tempfile::tempdir().unwrap();
     write_rings(dir.path());
-    let set = ["model.processor=transformer", "model.consensus=mean", "steps=2"];
+    let starts = "walks.balanced_on_query_relation=true";
+    let set = ["model.processor=transformer", "model.consensus=mean", starts, "steps=2"];
     let summary = Sitting::default().train(&tiny(dir.path(), &set), &dir.path().join("out")).unwrap();
     let meta = Checkpoint::read(&summary.model).unwrap().meta;
     assert_eq!((meta.processor, meta.consensus), (Processor::Transformer, Averaging::Mean));
+    assert!(meta.balanced_on_query_relation);
 
     // Further training takes the model as it is, and refuses to call it something else.
     let from = format!("model.from={}", summary.model);
@@ -376,7 +378,8 @@ fn a_model_with_other_switches_is_trained_and_keeps_them() {
     let text = "has processor \"transformer\", but the config has model.processor = \"gru\"";
     assert!(error.to_string().contains(text), "{error}");
     let summary = Sitting::default().train(&tiny(dir.path(), &[&from, "steps=1"]), &out).unwrap();
-    assert_eq!(Checkpoint::read(&summary.model).unwrap().meta.processor, Processor::Transformer);
+    let meta = Checkpoint::read(&summary.model).unwrap().meta;
+    assert!(meta.processor == Processor::Transformer && meta.balanced_on_query_relation);
 }
 
 #[test]
@@ -508,6 +511,7 @@ fn settings_are_laid_over_the_published_defaults() {
         "data.subgraph=[9,3]",
         "data.keep=[20,50]",
         "loss.temperature=0",
+        "loss.softmax=1.5",
         "data.holdout=1",
     ] {
         let e = error(graphs, &[bad]);

@@ -13,7 +13,7 @@ use super::record::{Begin, Done, Record};
 use super::{EvalError, place_all};
 use crate::answers::ModelName;
 use crate::bench::MACS_PER_POSITION;
-use crate::checkpoint::{Task, write_atomically};
+use crate::checkpoint::{Metadata, Task, write_atomically};
 use crate::datasets::{Dataset, Group, Part, Split, TestSet, check};
 use crate::ensemble::Ask;
 use crate::model::Model;
@@ -228,7 +228,9 @@ impl Settings {
             Choice::Given(passes) => passes,
             _ => dataset.entry.map_or(DEFAULT_PASSES, |e| e.passes(model.meta().task)),
         };
-        let options = WalkOptions { length: model.meta().length, ..self.options };
+        let Metadata { length, balanced_on_query_relation, .. } = *model.meta();
+        let balanced_on_query_relation = balanced_on_query_relation || self.options.balanced_on_query_relation;
+        let options = WalkOptions { length, balanced_on_query_relation, ..self.options };
         Ask { walks, passes, seed: self.seed, options }
     }
 }

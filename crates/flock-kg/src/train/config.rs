@@ -9,8 +9,8 @@ use flock_kernels::Precision;
 use flock_walk::WalkOptions;
 use serde::{Deserialize, Serialize};
 
-use super::Loss;
 use super::settings::{ConfigError, Settings};
+use super::{Loss, Published};
 use crate::checkpoint::{Averaging, Metadata, Processor, Task};
 use crate::data::{DataConfig, Hide, Negatives, Shares, Sizes};
 use crate::optimise::Schedule;
@@ -125,7 +125,7 @@ pub struct WalkSection {
     pub backtrack: bool,
     /// All walks start at the query's nodes.
     pub all_at_query: bool,
-    /// Balanced walks start on edges of the query's own type only.
+    /// Balanced walks start on edges of the query's own type only; kept in the checkpoint. A checkpoint to start from may say so too.
     pub balanced_on_query_relation: bool,
 }
 
@@ -135,6 +135,8 @@ pub struct WalkSection {
 pub struct LossSection {
     /// Of the softmax that weighs the false answers of the entity task. The relation task has none.
     pub temperature: f64,
+    /// Share of the softmax's cross-entropy, from 0 (the published loss alone) to 1.
+    pub softmax: f64,
 }
 
 /// How the learning rate goes.
@@ -300,6 +302,7 @@ impl TrainConfig {
         rule((1..=16_384).contains(&self.walks.n_train), "walks.n_train", "expected 1 to 16384")?;
         let temperature = self.loss.temperature;
         rule(temperature > 0.0 && temperature.is_finite(), "loss.temperature", "expected more than 0")?;
+        rule((0.0..=1.0).contains(&self.loss.softmax), "loss.softmax", "expected 0 to 1")?;
         self.optimiser.check()?;
         rule((1..=4096).contains(&self.validation.passes), "validation.passes", "expected 1 to 4096")?;
         rule(self.validation.triples > 0, "validation.triples", "expected at least 1; hint: validation.every = 0")?;
@@ -307,10 +310,11 @@ impl TrainConfig {
     }
 
     pub(crate) fn loss(&self) -> Loss {
-        match self.task {
-            Task::Entity => Loss::SelfAdversarial { temperature: self.loss.temperature as f32 },
-            Task::Relation => Loss::MeanBce,
-        }
+        let published = match self.task {
+            Task::Entity => Published::SelfAdversarial { temperature: self.loss.temperature as f32 },
+            Task::Relation => Published::MeanBce,
+        };
+        Loss { published, softmax: self.loss.softmax as f32 }
     }
 
     pub(crate) fn data(&self) -> DataConfig {
@@ -324,11 +328,12 @@ impl TrainConfig {
         }
     }
 
-    pub(crate) fn walk_options(&self) -> WalkOptions {
+    pub(crate) fn walk_options(&self, meta: &Metadata) -> WalkOptions {
         WalkOptions {
+            length: meta.length,
             backtrack: self.walks.backtrack,
             all_at_query: self.walks.all_at_query,
-            balanced_on_query_relation: self.walks.balanced_on_query_relation,
+            balanced_on_query_relation: meta.balanced_on_query_relation,
             ..WalkOptions::default()
         }
     }
@@ -363,7 +368,7 @@ impl Default for WalkSection {
 
 impl Default for LossSection {
     fn default() -> LossSection {
-        LossSection { temperature: 1.0 }
+        LossSection { temperature: 1.0, softmax: 0.0 }
     }
 }
 

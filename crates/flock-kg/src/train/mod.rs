@@ -28,6 +28,7 @@ pub use settings::{ConfigError, Settings};
 pub use state::StateError;
 pub use trainer::{Best, Summary, train};
 
+use flock_kernels::loss;
 use flock_walk::{WalkOptions, WalkQuery};
 
 use crate::model::{ModelError, View};
@@ -42,9 +43,43 @@ pub struct Example {
     pub candidates: Vec<u32>, // (C)
 }
 
-/// What is minimised.
+/// What is minimised: `(1 − softmax)` parts of the published loss and `softmax` parts of
+/// [`cross_entropy`](flock_kernels::loss::cross_entropy).
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub enum Loss {
+pub struct Loss {
+    /// The published loss.
+    pub published: Published,
+    /// From 0, the published loss alone, to 1.
+    pub softmax: f32,
+}
+
+impl Loss {
+    /// Loss of a batch's logits, of which these are whole queries, and its gradient, in `d_logits`, which is zero before.
+    pub(crate) fn run(self, logits: &[f32], candidates: usize, batch: usize, d_logits: &mut [f32]) -> f32 {
+        let mut loss = match self.published {
+            Published::SelfAdversarial { temperature } => {
+                loss::self_adversarial(logits, candidates, batch, temperature, d_logits)
+            }
+            Published::MeanBce => loss::mean_bce(logits, candidates, batch, d_logits),
+        };
+        if self.softmax > 0.0 {
+            let rest = 1.0 - self.softmax;
+            d_logits.iter_mut().for_each(|d| *d *= rest);
+            loss = rest * loss + loss::cross_entropy(logits, candidates, batch, self.softmax, d_logits);
+        }
+        loss
+    }
+}
+
+impl From<Published> for Loss {
+    fn from(published: Published) -> Loss {
+        Loss { published, softmax: 0.0 }
+    }
+}
+
+/// The loss of the paper's code, which differs with the task.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub enum Published {
     /// Mean over the examples of [`self_adversarial`](flock_kernels::loss::self_adversarial).
     SelfAdversarial {
         /// Of the softmax that weighs the false answers.

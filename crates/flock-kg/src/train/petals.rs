@@ -18,7 +18,7 @@ use super::learner::{Learner, StepFailure};
 use super::metrics::{Metrics, Record};
 use super::run::{Event, Meter, Pending, RunDir, Session, TrainError, io_error, useful_macs};
 use super::settings::to_json;
-use super::{Example, Loss, StepInput, state};
+use super::{Example, Published, StepInput, state};
 use crate::checkpoint::{Metadata, Task};
 use crate::data::Order;
 use crate::datasets::DatasetError;
@@ -257,7 +257,7 @@ impl<'a, 's> Run<'a, 's> {
             seed: config.seed,
             step: step as u32,
             options: WalkOptions { inverses: config.inverses, ..WalkOptions::default() },
-            loss: Loss::MeanBce,
+            loss: Published::MeanBce.into(),
         };
         let learnt = self.learner.learn(&mut *self.session.gradient, &input).map_err(|failure| match failure {
             StepFailure::Model(e) => e.into(),

@@ -1,11 +1,10 @@
 //! The definition of a training step's gradient: the walks of [`model`](crate::model), the plain forward and backward pass
 //! of [`plain_gradient`], the loss. Slow; whatever is faster is held to it.
 
-use flock_kernels::loss;
 use flock_walk::{Key, Recorder, Records, WalkOptions, Walks};
 use rayon::prelude::*;
 
-use super::{Example, Gradient, Loss, StepInput, StepOutput};
+use super::{Example, Gradient, Published, StepInput, StepOutput};
 use crate::checkpoint::Checkpoint;
 use crate::model::{ModelError, query_number};
 use crate::parameters::Parameters;
@@ -39,9 +38,9 @@ impl Gradient for PlainGradient {
         let checkpoint =
             Checkpoint { meta: parameters.meta.clone(), tensors: parameters.tensors(), hash: String::new() };
         let entries: usize = input.examples.iter().map(|e| e.candidates.len()).sum();
-        let weight = |example: &Example| match input.loss {
-            Loss::SelfAdversarial { .. } => 1.0 / input.examples.len() as f32,
-            Loss::MeanBce => example.candidates.len() as f32 / entries as f32,
+        let weight = |example: &Example| match input.loss.published {
+            Published::SelfAdversarial { .. } => 1.0 / input.examples.len() as f32,
+            Published::MeanBce => example.candidates.len() as f32 / entries as f32,
         };
         let run = |example: &Example| one(&checkpoint, input, example, weight(example));
         let parts: Vec<(f64, Gradients)> =
@@ -90,12 +89,7 @@ fn one(checkpoint: &Checkpoint, input: &StepInput<'_>, example: &Example, weight
     let cache = plain_gradient::forward(checkpoint, &records, nodes, types);
     let logits = plain::scores(checkpoint, query, &cache.states, &example.candidates);
     let mut d_logits = vec![0.0; logits.len()];
-    let loss = match input.loss {
-        Loss::SelfAdversarial { temperature } => {
-            loss::self_adversarial(&logits, logits.len(), 1, temperature, &mut d_logits)
-        }
-        Loss::MeanBce => loss::mean_bce(&logits, logits.len(), 1, &mut d_logits),
-    };
+    let loss = input.loss.run(&logits, logits.len(), 1, &mut d_logits);
     d_logits.iter_mut().for_each(|d| *d *= weight);
     let mut gradients = plain_gradient::zeros(checkpoint);
     plain_gradient::backward(checkpoint, query, &records, &cache, &example.candidates, &d_logits, &mut gradients);

@@ -272,7 +272,7 @@ impl<'a, 's> Run<'a, 's> {
             seed: self.config.seed,
             // The config keeps steps below the last pass.
             step: self.learner.step as u32,
-            options: self.config.walk_options(),
+            options: self.config.walk_options(meta),
             loss: self.config.loss(),
         };
         let learnt = self.learner.learn(&mut *self.session.gradient, &input).map_err(|failure| match failure {
@@ -457,6 +457,7 @@ fn first_weights(config: &TrainConfig, graphs: &[Fingerprint]) -> Result<Checkpo
             length: config.model.length.unwrap_or(published.length),
             processor: config.model.processor.unwrap_or(published.processor),
             consensus: config.model.consensus.unwrap_or(published.consensus),
+            balanced_on_query_relation: config.walks.balanced_on_query_relation,
             n_train: config.walks.n_train,
             mean_nodes,
             mean_triples,
@@ -488,6 +489,8 @@ fn first_weights(config: &TrainConfig, graphs: &[Fingerprint]) -> Result<Checkpo
             return start(format!("has {key} {has}, but the config has model.{key} = {asked}"));
         }
     }
+    // A model that has learnt from such starts is asked with them, and stays so.
+    meta.balanced_on_query_relation |= config.walks.balanced_on_query_relation;
     // With its own rule the model gets on a graph at test time as many walks as in training. Another count is kept as a rule
     // that gives it on these graphs; on pieces of them it says nothing of whole graphs.
     if let (WalkCount::Fixed(n), None) = (config.walks.n, config.data.subgraph) {
