@@ -20,7 +20,7 @@ pub use train::{Backward, BackwardScratch, CACHED};
 
 use crate::linear::{CHUNK, pack_panel, panel_columns, tile};
 use crate::rmsnorm::{self, scale_of};
-use crate::simd::{Engine, Kernel, Mac, Vector};
+use crate::simd::{Engine, Kernel, Mac, Vector, prefetch_row};
 use crate::{Aligned, BLOCK, D};
 
 /// Parameters of one direction, as in the checkpoint.
@@ -360,6 +360,13 @@ unsafe fn direction<M: Mac, const C: usize, const CACHE: bool>(
             let t = if side == 0 { step } else { length - 1 - step };
             for b in 0..walks {
                 let p = t * walks + b;
+                if CACHE {
+                    // Where the next step will write: far memory, which the products below give time to come near.
+                    let next = if side == 0 { p + walks } else { p.wrapping_sub(walks) };
+                    for k in 0..CACHED / D {
+                        prefetch_row(kept.wrapping_add(next.wrapping_mul(CACHED)).wrapping_add(k * D));
+                    }
+                }
                 let scale = M::V::splat(scratch.scales[p]);
                 for c in (0..D).step_by(lanes) {
                     let g = M::V::load(layer.norm.as_ptr().add(c));

@@ -8,7 +8,7 @@ pub use train::{Backward, BackwardScratch};
 
 use crate::linear::{CHUNK, pack_panel, panel_columns, tile};
 use crate::rmsnorm::{self, scale_of};
-use crate::simd::{Engine, Kernel, Mac, Vector};
+use crate::simd::{Engine, Kernel, Mac, Vector, prefetch};
 use crate::{Aligned, D, F};
 
 /// Parameters of the layer.
@@ -205,6 +205,14 @@ unsafe fn chunk<M: Mac, const C: usize, const HALF: usize, const CACHE: bool>(
             for p in (0..rows).step_by(R) {
                 let mut acc = [[M::V::zero(); C]; R];
                 tile::<M, R, C>(&mut acc, d_units, y.add(p * d_units), d_units, panel);
+                if CACHE {
+                    // Where the next chunk will write: far memory, a share with each tile.
+                    let share = R * 2 * F / (F / (HALF * lanes));
+                    let ahead = (CHUNK + p) * 2 * F + f0 / (HALF * lanes) * share;
+                    for line in (0..share).step_by(16) {
+                        prefetch(uv.wrapping_add(ahead + line));
+                    }
+                }
                 for i in 0..R {
                     for c in 0..HALF {
                         let (a, b) = (acc[i][c], acc[i][HALF + c]);

@@ -218,6 +218,29 @@ fn agrees_with_brute_force_on_random_datasets() {
 }
 
 #[test]
+fn a_model_is_asked_with_the_starts_it_was_trained_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = Dataset::open(&dataset(dir.path(), 2, "transductive", "train")).unwrap();
+    let engine = Engine::new(Level::detect().unwrap(), Precision::F32).unwrap();
+    let mrr = |trained: bool, told: bool| {
+        let meta = Metadata {
+            updates: 2,
+            length: 6,
+            balanced_on_query_relation: trained,
+            ..Metadata::published(Task::Entity)
+        };
+        let (_, name) = model(Task::Entity);
+        let model = Model::new(&initial_weights(meta, 3).unwrap(), engine).unwrap();
+        let options = WalkOptions { balanced_on_query_relation: told, ..WalkOptions::default() };
+        let settings = Settings { walks: Choice::Given(4), options, ..settings() };
+        let e = evaluate(&data, &model, &name, &settings, &pool(1), None, &mut |_| true).unwrap();
+        (e.counted.all.pessimistic, e.protocol.balanced_on_query_relation)
+    };
+    assert_eq!(mrr(true, false), mrr(false, true));
+    assert!(mrr(true, false).1 && mrr(true, false).0 != mrr(false, false).0);
+}
+
+#[test]
 fn the_first_passes_of_many_are_a_smaller_ensemble() {
     let dir = tempfile::tempdir().unwrap();
     let data = Dataset::open(&dataset(dir.path(), 1, "inductive_e", "train")).unwrap();

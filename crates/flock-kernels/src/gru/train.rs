@@ -12,13 +12,18 @@ use super::{FOLD, Gradients, Weights};
 use crate::linear::outer::{SEGMENT, add_rows, operand, outer};
 use crate::linear::{pack_panel, panel_columns, tile};
 use crate::rmsnorm::{row_backward, scale_of};
-use crate::simd::{Engine, Kernel, Mac, Vector};
+use crate::simd::{Engine, Kernel, Mac, Vector, prefetch_row};
 use crate::{Aligned, BLOCK, D};
 
 /// Values kept per row and direction: h', r, z, n, `W_hn h + b_hn`, each of width `D`.
 pub const CACHED: usize = 5 * D;
-/// Gradients of one row: r̃, z̃, hn, ñ, in this order, so that what meets `h` is contiguous.
-const GATES: usize = 4 * D;
+/// Gradients of the gates: r̃, z̃, hn, ñ, each with room for a segment, so that rows of one gate are near each other: in one row
+/// of all four they would be a kilobyte apart, and fall into the same few sets of the cache.
+const GATES: usize = 4;
+/// Where the rows of a gate begin, `units` of storage each.
+const fn gate_at(gate: usize, units: usize) -> usize {
+    gate * SEGMENT * units
+}
 
 /// [`blend`](super::blend), with what it went through written to `kept` (five vectors, `D` apart).
 ///
@@ -57,8 +62,8 @@ pub struct BackwardScratch {
     d_y: Aligned<f32>,        // (rows, D)
     y: Aligned<f32>,          // (rows, D)
     d_out: Aligned<u32>,      // (SEGMENT, D / per)
-    d_gates: Aligned<f32>,    // (SEGMENT, GATES)
-    staged: Aligned<u32>,     // (SEGMENT, GATES / per)
+    d_gates: Aligned<f32>,    // (GATES, SEGMENT, D)
+    staged: Aligned<u32>,     // (GATES, SEGMENT, D / per), if not the same
     before: Aligned<f32>,     // (SEGMENT, D), h before each step
     carry: Aligned<f32>,      // (BLOCK, D)
     rooms: [Aligned<u32>; 3], // operands of the weight gradients
@@ -129,11 +134,11 @@ impl Kernel for Run<'_, '_> {
         s.d_y.resize(rows * D);
         s.y.resize(rows * D);
         s.d_out.resize(SEGMENT * D);
-        s.d_gates.resize(SEGMENT * GATES);
-        s.staged.resize(SEGMENT * GATES);
+        s.d_gates.resize(GATES * SEGMENT * D);
+        s.staged.resize(if M::DIRECT { 0 } else { GATES * SEGMENT * D });
         s.before.resize(SEGMENT * D);
         s.carry.resize(BLOCK * D);
-        for (room, width) in s.rooms.iter_mut().zip([GATES, 2 * D, D]) {
+        for (room, width) in s.rooms.iter_mut().zip([D, 2 * D, D]) {
             room.resize(SEGMENT * width);
         }
         s.d_y.fill(0.0);
@@ -228,11 +233,13 @@ unsafe fn direction_back<M: Mac, const C: usize>(
     s: &mut BackwardScratch,
 ) {
     const R: usize = 6;
-    let (units, lanes) = (GATES / M::K_PER, M::V::LANES);
+    let (units, lanes) = (D / M::K_PER, M::V::LANES);
     let length = kept.len() / (walks * CACHED);
     let at_once = SEGMENT / BLOCK;
     let d_w = &mut d_w.d_directions[side];
     s.carry.fill(0.0);
+    let d_gates = s.d_gates.as_mut_ptr();
+    let staged: *mut u32 = if M::DIRECT { d_gates.cast() } else { s.staged.as_mut_ptr() };
     // SAFETY: a segment is at most `at_once` steps of at most BLOCK walks; tiles that reach past its rows read what an
     // earlier segment left there, and only real rows are stored.
     unsafe {
@@ -247,6 +254,15 @@ unsafe fn direction_back<M: Mac, const C: usize>(
                 for b in 0..walks {
                     let (p, row) = (t * walks + b, i * walks + b);
                     let kept_now = kept.as_ptr().add(p * CACHED);
+                    // What the next step of the way back reads; it comes from far away, and the product below takes a while.
+                    let next =
+                        kept.as_ptr().wrapping_add(before.wrapping_mul(walks).wrapping_add(b).wrapping_mul(CACHED));
+                    for k in 1..CACHED / D {
+                        prefetch_row(next.wrapping_add(k * D));
+                    }
+                    let after =
+                        if side == 0 { next.wrapping_sub(walks * CACHED) } else { next.wrapping_add(walks * CACHED) };
+                    prefetch_row(after);
                     for c in (0..D).step_by(lanes) {
                         let old = match step {
                             0 => M::V::zero(),
@@ -262,20 +278,22 @@ unsafe fn direction_back<M: Mac, const C: usize>(
                         let d_z = d.mul(old.sub(n)).mul(z).mul(one.sub(z));
                         let d_hn = d_n.mul(r);
                         d.mul(z).store(carry);
-                        let (gates, staged) =
-                            (s.d_gates.as_mut_ptr().add(row * GATES), s.staged.as_mut_ptr().add(row * units));
-                        for (k, v) in [d_r, d_z, d_hn, d_n].into_iter().enumerate() {
-                            v.store(gates.add(k * D + c));
-                            M::stage(v, staged, k * D + c);
+                        for (gate, v) in [d_r, d_z, d_hn, d_n].into_iter().enumerate() {
+                            v.store(d_gates.add(gate_at(gate, D) + row * D + c));
+                            if !M::DIRECT {
+                                M::stage(v, staged.add(gate_at(gate, units) + row * units), c);
+                            }
                         }
                     }
                 }
-                let staged = s.staged.as_ptr().add(i * walks * units);
                 for n0 in (0..D).step_by(C * lanes) {
                     let panel = layer.w_hh[side].as_ptr().add(n0 * 3 * D / M::K_PER);
                     for b in (0..walks).step_by(R) {
                         let mut acc = [[M::V::zero(); C]; R];
-                        tile::<M, R, C>(&mut acc, 3 * D / M::K_PER, staged.add(b * units), units, panel);
+                        for gate in 0..3 {
+                            let from = staged.add(gate_at(gate, units) + (i * walks + b) * units);
+                            tile::<M, R, C>(&mut acc, units, from, units, panel.add(gate * units * C * lanes));
+                        }
                         for r in 0..R.min(walks - b) {
                             for c in 0..C {
                                 let to = s.carry.as_mut_ptr().add((b + r) * D + n0 + c * lanes);
@@ -296,10 +314,10 @@ unsafe fn direction_back<M: Mac, const C: usize>(
                 let panel = layer.w_ih[side].as_ptr().add(n0 * 3 * D / M::K_PER);
                 for p in (0..count).step_by(R) {
                     let mut acc = [[M::V::zero(); C]; R];
-                    let from = s.staged.as_ptr().add(p * units);
-                    tile::<M, R, C>(&mut acc, 2 * D / M::K_PER, from, units, panel);
-                    let (from, panel) = (from.add(3 * D / M::K_PER), panel.add(2 * D / M::K_PER * C * lanes));
-                    tile::<M, R, C>(&mut acc, D / M::K_PER, from, units, panel);
+                    for (i, gate) in [0, 1, 3].into_iter().enumerate() {
+                        let from = staged.add(gate_at(gate, units) + p * units);
+                        tile::<M, R, C>(&mut acc, units, from, units, panel.add(i * units * C * lanes));
+                    }
                     for r in 0..R.min(count - p) {
                         for c in 0..C {
                             let to = s.d_y.as_mut_ptr().add(row_at(p + r) * D + n0 + c * lanes);
@@ -314,17 +332,23 @@ unsafe fn direction_back<M: Mac, const C: usize>(
                 std::ptr::copy_nonoverlapping(s.y.as_ptr().add(row_at(row) * D), y.add(row * D), D);
             }
             let [room_g, room_h, room_y] = &mut s.rooms;
-            let (gates, stride) = operand::<M>(s.d_gates.as_ptr(), GATES, count, GATES, room_g.as_mut_ptr());
             let y_rows = operand::<M>(y, D, count, D, room_y.as_mut_ptr());
             let h_rows = operand::<M>(s.before.as_ptr(), D, count, D, room_h.as_mut_ptr());
-            outer::<M, C>(count, (gates, stride), 2 * D, y_rows, D, d_w.d_w_ih.as_mut_ptr(), D);
-            let d_w_in = d_w.d_w_ih.as_mut_ptr().add(2 * D * D);
-            outer::<M, C>(count, (gates.add(3 * D), stride), D, y_rows, D, d_w_in, D);
-            outer::<M, C>(count, (gates, stride), 3 * D, h_rows, D, d_w.d_w_hh.as_mut_ptr(), D);
-            let gates = s.d_gates.as_ptr();
-            add_rows::<M::V>(count, gates, GATES, 2 * D, d_w.d_b_ih.as_mut_ptr());
-            add_rows::<M::V>(count, gates.add(3 * D), GATES, D, d_w.d_b_ih.as_mut_ptr().add(2 * D));
-            add_rows::<M::V>(count, gates, GATES, 3 * D, d_w.d_b_hh.as_mut_ptr());
+            // Which rows of W_i and of W_h a gate's gradient belongs to.
+            for (gate, of_y, of_h) in
+                [(0, Some(0), Some(0)), (1, Some(1), Some(1)), (2, None, Some(2)), (3, Some(2), None)]
+            {
+                let from = d_gates.add(gate_at(gate, D));
+                let rows = operand::<M>(from, D, count, D, room_g.as_mut_ptr());
+                if let Some(k) = of_y {
+                    outer::<M, C>(count, rows, D, y_rows, D, d_w.d_w_ih.as_mut_ptr().add(k * D * D), D);
+                    add_rows::<M::V>(count, from, D, D, d_w.d_b_ih.as_mut_ptr().add(k * D));
+                }
+                if let Some(k) = of_h {
+                    outer::<M, C>(count, rows, D, h_rows, D, d_w.d_w_hh.as_mut_ptr().add(k * D * D), D);
+                    add_rows::<M::V>(count, from, D, D, d_w.d_b_hh.as_mut_ptr().add(k * D));
+                }
+            }
         }
     }
 }

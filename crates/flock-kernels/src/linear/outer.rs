@@ -2,6 +2,7 @@
 //!
 //! Rows come in segments: a tile's accumulators are read and written once per segment, and the segment's rows stay near.
 
+use super::UNROLL;
 use crate::simd::{Mac, Vector};
 
 /// Rows per segment; even, for bf16 multiplies rows in pairs.
@@ -86,22 +87,37 @@ unsafe fn outer_tile<M: Mac, const R: usize, const C: usize>(
     // SAFETY: the caller's promise.
     unsafe {
         let mut acc = [[M::V::zero(); C]; R];
-        for k in 0..steps {
-            let mut w = [M::weights(b.add(k * b_stride)); C];
-            for j in 1..C {
-                w[j] = M::weights(b.add(k * b_stride + j * lanes));
+        let whole = steps / UNROLL * UNROLL;
+        for k0 in (0..whole).step_by(UNROLL) {
+            for k in k0..k0 + UNROLL {
+                outer_step::<M, R, C>(&mut acc, a.add(k * a_stride), b.add(k * b_stride));
             }
-            for r in 0..R {
-                let x = M::splat(a.add(k * a_stride + r));
-                for j in 0..C {
-                    acc[r][j] = M::mac(acc[r][j], w[j], x);
-                }
-            }
+        }
+        for k in whole..steps {
+            outer_step::<M, R, C>(&mut acc, a.add(k * a_stride), b.add(k * b_stride));
         }
         for r in 0..R {
             for j in 0..C {
                 let at = c.add(r * c_stride + j * lanes);
                 M::V::load(at).add(acc[r][j]).store(at);
+            }
+        }
+    }
+}
+
+/// One row of both operands, or the pair of rows of a unit.
+#[inline(always)]
+unsafe fn outer_step<M: Mac, const R: usize, const C: usize>(acc: &mut [[M::V; C]; R], a: *const u32, b: *const u32) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut w = [M::weights(b); C];
+        for j in 1..C {
+            w[j] = M::weights(b.add(j * M::V::LANES));
+        }
+        for r in 0..R {
+            let x = M::splat(a.add(r));
+            for j in 0..C {
+                acc[r][j] = M::mac(acc[r][j], w[j], x);
             }
         }
     }

@@ -7,7 +7,7 @@ use super::{Gradients, Weights};
 use crate::linear::outer::{SEGMENT, operand, outer};
 use crate::linear::{pack_panel, panel_columns, tile};
 use crate::rmsnorm::{row_backward, scale_of};
-use crate::simd::{Engine, Kernel, Mac, Vector};
+use crate::simd::{Engine, Kernel, Mac, Vector, prefetch};
 use crate::{Aligned, D, F};
 
 /// The layer's transposed weights, packed for an engine.
@@ -22,7 +22,7 @@ pub struct Backward {
 #[derive(Default)]
 pub struct BackwardScratch {
     d_out: Aligned<u32>,       // (SEGMENT, D / per)
-    d_uv: Aligned<u32>,        // (SEGMENT, 2F / per)
+    d_uv: Aligned<u32>,        // (SEGMENT, 2F / per), if not in `rows`
     rows: Aligned<f32>,        // (SEGMENT, [gated F, d_u F, d_v F])
     y: Aligned<f32>,           // (SEGMENT, D)
     d_y: Aligned<f32>,         // (SEGMENT, D)
@@ -81,7 +81,7 @@ impl Kernel for Run<'_, '_> {
     unsafe fn run<M: Mac>(self) {
         let s = &mut *self.scratch;
         s.d_out.resize(SEGMENT * D);
-        s.d_uv.resize(SEGMENT * 2 * F);
+        s.d_uv.resize(if M::DIRECT { 0 } else { SEGMENT * 2 * F });
         s.rows.resize(SEGMENT * 3 * F);
         s.y.resize(SEGMENT * D);
         s.d_y.resize(SEGMENT * D);
@@ -133,6 +133,12 @@ unsafe fn segment<M: Mac, const C: usize>(
             for p in (0..count).step_by(R) {
                 let mut acc = [[M::V::zero(); C]; R];
                 tile::<M, R, C>(&mut acc, d_units, s.d_out.as_ptr().add(p * d_units), d_units, panel);
+                // The next segment's rows, which come from far away, a share with each tile.
+                let share = R * 2 * F / (F / (C * lanes));
+                let ahead = (SEGMENT + p) * 2 * F + f0 / (C * lanes) * share;
+                for line in (0..share).step_by(16) {
+                    prefetch(uv.as_ptr().wrapping_add(ahead + line));
+                }
                 for i in 0..R.min(count - p) {
                     for c in 0..C {
                         let f = f0 + c * lanes;
@@ -146,9 +152,11 @@ unsafe fn segment<M: Mac, const C: usize>(
                         silu.mul(v).store(row);
                         d_u.store(row.add(F));
                         d_v.store(row.add(2 * F));
-                        let staged = s.d_uv.as_mut_ptr().add((p + i) * f_units);
-                        M::stage(d_u, staged, f);
-                        M::stage(d_v, staged, F + f);
+                        if !M::DIRECT {
+                            let staged = s.d_uv.as_mut_ptr().add((p + i) * f_units);
+                            M::stage(d_u, staged, f);
+                            M::stage(d_v, staged, F + f);
+                        }
                     }
                 }
             }
@@ -162,11 +170,13 @@ unsafe fn segment<M: Mac, const C: usize>(
         outer::<M, C>(count, (wide.add(F), wide_stride), F, y_rows, D, d_w.d_w1.as_mut_ptr(), D);
         outer::<M, C>(count, (wide.add(2 * F), wide_stride), F, y_rows, D, d_w.d_w3.as_mut_ptr(), D);
 
+        let (d_uv, d_uv_stride): (*const u32, usize) =
+            if M::DIRECT { (rows.add(F).cast_const().cast(), 3 * F) } else { (s.d_uv.as_ptr(), f_units) };
         for n0 in (0..D).step_by(C * lanes) {
             let panel = layer.w13.as_ptr().add(n0 * f_units);
             for p in (0..count).step_by(R) {
                 let mut acc = [[M::V::zero(); C]; R];
-                tile::<M, R, C>(&mut acc, f_units, s.d_uv.as_ptr().add(p * f_units), f_units, panel);
+                tile::<M, R, C>(&mut acc, f_units, d_uv.add(p * d_uv_stride), d_uv_stride, panel);
                 for i in 0..R {
                     for c in 0..C {
                         acc[i][c].store(d_y.add((p + i) * D + n0 + c * lanes));
