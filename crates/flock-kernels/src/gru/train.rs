@@ -240,8 +240,8 @@ unsafe fn direction_back<M: Mac, const C: usize>(
     s.carry.fill(0.0);
     let d_gates = s.d_gates.as_mut_ptr();
     let staged: *mut u32 = if M::DIRECT { d_gates.cast() } else { s.staged.as_mut_ptr() };
-    // SAFETY: a segment is at most `at_once` steps of at most BLOCK walks; tiles that reach past its rows read what an
-    // earlier segment left there, and only real rows are stored.
+    // SAFETY: a segment is at most `at_once` steps of at most BLOCK walks, a whole number of tiles within each gate's SEGMENT rows;
+    // tiles that reach past its rows read what an earlier segment left there, and only real rows are stored.
     unsafe {
         for first in (0..length).step_by(at_once) {
             let steps = at_once.min(length - first);
