@@ -305,7 +305,15 @@ fn a_closed_pipe_is_silent() {
 fn an_interrupt_ends_the_run() {
     let place = Place::new();
     let args = predict_args(&["--queries", "-"]);
-    let mut child = place.command(&args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut command = place.command(&args);
+    if cfg!(target_os = "linux") {
+        // A shell starts its background jobs with the signal ignored, and what is ignored is inherited.
+        let mut env = std::process::Command::new("env");
+        env.arg("--default-signal=INT").arg(command.get_program()).args(command.get_args());
+        env.current_dir(command.get_current_dir().unwrap());
+        command = env;
+    }
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     writeln!(child.stdin.as_mut().unwrap(), "Portugal\tborders\t?").unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
