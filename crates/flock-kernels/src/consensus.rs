@@ -33,6 +33,14 @@ pub struct Weights<'a> {
     pub logit_bias: &'a [f32],
 }
 
+impl Weights<'_> {
+    /// Kernels read without looking.
+    fn check(&self) {
+        assert!(self.value.len() == D * D && self.value_bias.len() == D);
+        assert!(self.logit.len() == H * D && self.logit_bias.len() == H);
+    }
+}
+
 /// The definition: `states[g] +=` the pooled, projected rows of group `g`. Groups without a row keep their state.
 pub fn plain(
     x: &[f32],          // (P, D)
@@ -206,6 +214,8 @@ impl Groups {
         group: &[u32], // (W, L), each < groups
         length: usize,
     ) {
+        // A rest would keep the rows of an earlier build.
+        assert!(group.len().is_multiple_of(length));
         self.counts.clear();
         self.counts.resize(groups, 0);
         for &g in group {
@@ -312,6 +322,8 @@ const BATCH: usize = 12;
 impl Consensus {
     /// Packs both sides.
     pub fn new(engine: Engine, node: Weights<'_>, ty: Weights<'_>) -> Consensus {
+        node.check();
+        ty.check();
         let pack = |w: Weights<'_>| {
             let mut units = Vec::with_capacity(D * D);
             for k in 0..H {

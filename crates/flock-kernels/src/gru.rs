@@ -47,6 +47,17 @@ pub struct Weights<'a> {
     pub out: &'a [f32],
 }
 
+impl Weights<'_> {
+    /// Kernels read without looking.
+    fn check(&self) {
+        assert!(self.norm.len() == D && self.out.len() == 2 * D * D);
+        for d in &self.directions {
+            assert!(d.w_ih.len() == 3 * D * D && d.w_hh.len() == 3 * D * D);
+            assert!(d.b_ih.len() == 3 * D && d.b_hh.len() == 3 * D);
+        }
+    }
+}
+
 fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + (-x).exp())
 }
@@ -228,6 +239,7 @@ pub struct Scratch {
 impl Gru {
     /// Packs the layer.
     pub fn new(engine: Engine, w: Weights<'_>) -> Gru {
+        w.check();
         let panel = panel_columns(engine);
         let pack = |d: Direction<'_>| {
             let mut units = Vec::with_capacity(6 * D * D);

@@ -105,6 +105,7 @@ pub struct Scratch {
 impl Head {
     /// Packs the head.
     pub fn new(engine: Engine, w: Weights<'_>) -> Head {
+        assert!(w.w4.len() == HIDDEN && w.b0.len() == HIDDEN && w.b2.len() == HIDDEN);
         Head {
             engine,
             first: Linear::new(engine, w.w0, w.b0, D),

@@ -24,6 +24,13 @@ pub struct Weights<'a> {
     pub w2: &'a [f32],
 }
 
+impl Weights<'_> {
+    /// Kernels read without looking.
+    fn check(&self) {
+        assert!(self.norm.len() == D && [self.w1, self.w3, self.w2].iter().all(|w| w.len() == F * D));
+    }
+}
+
 /// The definition, in place.
 pub fn plain(
     x: &mut [f32], // (P, D)
@@ -105,6 +112,7 @@ pub struct Scratch {
 impl SwiGlu {
     /// Packs the layer.
     pub fn new(engine: Engine, w: Weights<'_>) -> SwiGlu {
+        w.check();
         let panel = panel_columns(engine);
         let half = panel / 2;
         let (mut w13, mut w2) = (Vec::with_capacity(2 * F * D), Vec::with_capacity(F * D));

@@ -106,13 +106,18 @@ fn compare(
         let (states, got) = run(&query, listed, &steps);
         for (t, (n, ty)) in states.iter().enumerate() {
             let want = &node_states[((t + 1) * queries + b) * nodes * D..][..nodes * D];
-            worst_state = worst_state.max(largest(n, want));
+            worst_state = worse(worst_state, largest(n, want));
             let want = &type_states[((t + 1) * queries + b) * (types + 1) * D..][..(types + 1) * D];
-            worst_state = worst_state.max(largest(ty, want));
+            worst_state = worse(worst_state, largest(ty, want));
         }
-        worst_logit = worst_logit.max(largest(&got, &logits[b * candidates..][..candidates]));
+        worst_logit = worse(worst_logit, largest(&got, &logits[b * candidates..][..candidates]));
     }
     (worst_state, worst_logit)
+}
+
+/// The larger, and what is no number if one of them is none, which `max` would drop.
+fn worse(a: f32, b: f32) -> f32 {
+    if b > a || b.is_nan() { b } else { a }
 }
 
 /// Records a fixture's raw walks.

@@ -32,6 +32,8 @@ pub struct BackwardScratch {
 impl Backward {
     /// Takes both sides' parameters.
     pub fn new(engine: Engine, node: Weights<'_>, ty: Weights<'_>) -> Backward {
+        node.check();
+        ty.check();
         Backward {
             engine,
             values: [Aligned::from_slice(node.value), Aligned::from_slice(ty.value)],

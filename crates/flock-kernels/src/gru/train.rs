@@ -72,6 +72,7 @@ pub struct BackwardScratch {
 impl Backward {
     /// Packs the layer.
     pub fn new(engine: Engine, w: Weights<'_>) -> Backward {
+        w.check();
         let panel = panel_columns(engine);
         let pack = |columns: usize, k: usize, at: &dyn Fn(usize, usize) -> f32| {
             let mut units = Vec::with_capacity(columns * k);

@@ -32,6 +32,7 @@ pub struct BackwardScratch {
 impl Backward {
     /// Packs the layer.
     pub fn new(engine: Engine, w: Weights<'_>) -> Backward {
+        w.check();
         let panel = panel_columns(engine);
         let (mut w2, mut w13) = (Vec::with_capacity(F * D), Vec::with_capacity(2 * F * D));
         for n0 in (0..F).step_by(panel) {
