@@ -215,11 +215,16 @@ impl Bench {
         }
     }
 
-    fn subtitle(&self, settings: &Settings) -> String {
+    /// The model by name and hash.
+    fn who(&self) -> String {
         let name =
             Path::new(&self.origin).file_name().map_or(self.origin.clone(), |n| n.to_string_lossy().into_owned());
+        format!("{name} ({})", &self.checkpoint.hash[..12])
+    }
+
+    fn subtitle(&self, settings: &Settings) -> String {
         let limit = settings.limit.map_or("all triples".to_string(), |n| format!("{n} triples of each, sampled"));
-        format!("{name} ({}), {}, {limit}, seed {}", &self.checkpoint.hash[..12], settings.split, settings.seed)
+        format!("{}, {}, {limit}, seed {}", self.who(), settings.split, settings.seed)
     }
 }
 
@@ -234,6 +239,12 @@ fn load(dataset: &Dataset, model: &Model, settings: &Settings) -> Result<(TestSe
 }
 
 fn over_passes(args: &Counted) -> Result<(), Failure> {
+    if args.run.how.passes != Choice::Published {
+        return Err(Failure::Misuse(
+            "analyse",
+            "the numbers of passes are those of --counts, not of --passes".to_string(),
+        ));
+    }
     let bench = Bench::new(&args.run.model)?;
     let model = bench.model(&bench.checkpoint)?;
     let (settings, counts) = (args.run.how.settings(), args.counts(&[1, 2, 4, 8, 12, 16]));
@@ -249,6 +260,12 @@ fn over_passes(args: &Counted) -> Result<(), Failure> {
 }
 
 fn over_walks(args: &Counted) -> Result<(), Failure> {
+    if args.run.how.walks != Choice::Rule {
+        return Err(Failure::Misuse(
+            "analyse",
+            "the numbers of walks are those of --counts, not of --walks".to_string(),
+        ));
+    }
     let bench = Bench::new(&args.run.model)?;
     let model = bench.model(&bench.checkpoint)?;
     let (settings, counts) = (args.run.how.settings(), args.counts(&[16, 32, 64, 128]));
@@ -329,7 +346,7 @@ fn report(label: &str, all: &[(String, Vec<Tried>)], drawn: &Drawn) -> Result<()
 fn draw(picture: &str, drawn: &Drawn) -> Result<(), Failure> {
     let Some(path) = &drawn.svg else { return Ok(()) };
     write_text(path, picture).map_err(error)?;
-    eprintln!("drawn: {}", path.display());
+    say!("drawn: {}", path.display());
     Ok(())
 }
 
@@ -348,7 +365,7 @@ fn ablations(args: &Run) -> Result<(), Failure> {
         for variant in &variants {
             let (checkpoint, ask) = variant.of(&bench.checkpoint, ask).map_err(error)?;
             let changed = bench.model(&checkpoint)?;
-            let name = variant.name(bench.checkpoint.meta.length);
+            let name = variant.name(&bench.checkpoint.meta);
             let shown = format!("{}, {name}", dataset.name);
             tried.push(bench.shown(shown, |watch| once(name, &changed, &set, ask, &bench.pool, watch))?);
         }
@@ -361,7 +378,7 @@ fn ablations(args: &Run) -> Result<(), Failure> {
             if values.len() > 1 {
                 values.push(values.iter().sum::<f64>() / values.len() as f64);
             }
-            (variants[i].name(bench.checkpoint.meta.length), values)
+            (variants[i].name(&bench.checkpoint.meta), values)
         })
         .collect();
     let mut names: Vec<String> = all.iter().map(|(name, _)| name.clone()).collect();
@@ -373,6 +390,10 @@ fn ablations(args: &Run) -> Result<(), Failure> {
 }
 
 fn relations(args: &Relations) -> Result<(), Failure> {
+    if args.run.how.limit.is_some() {
+        let message = "no triples are predicted here that --limit could sample; hint: --questions";
+        return Err(Failure::Misuse("analyse", message.to_string()));
+    }
     let bench = Bench::new(&args.run.model)?;
     let model = bench.model(&bench.checkpoint)?;
     let settings = args.run.how.settings();
@@ -397,11 +418,12 @@ fn relations(args: &Relations) -> Result<(), Failure> {
     let (x, y) = (axis(0), axis(1));
     let title = format!("Relation embeddings of {}", dataset.name);
     let subtitle = format!(
-        "{}, n = {}, {} questions × {} passes each",
-        bench.subtitle(&settings),
+        "{}, n = {}, {} questions × {} passes each, seed {}",
+        bench.who(),
         ask.walks,
         args.questions,
-        ask.passes
+        ask.passes,
+        ask.seed
     );
     let picture = plot::points(&title, &subtitle, &Axis::linear(&x), &Axis::linear(&y), &points, &[], None);
     draw(&picture, &args.run.drawn)

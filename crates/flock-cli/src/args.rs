@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
 use flock_kg::graph::{Format, LoadOptions};
 use flock_kg::kernels::Precision;
@@ -106,6 +106,11 @@ pub struct Reading {
 }
 
 impl Reading {
+    /// Whether anything was said.
+    pub fn is_given(&self) -> bool {
+        self.format.is_some() || self.columns.is_some() || self.header || self.no_header || self.lenient
+    }
+
     /// The same for the loader.
     pub fn options(&self) -> LoadOptions {
         LoadOptions {
@@ -113,6 +118,7 @@ impl Reading {
             lenient: self.lenient,
             header: if self.header { Some(true) } else { self.no_header.then_some(false) },
             columns: self.columns,
+            max_bytes: None,
         }
     }
 }
@@ -165,7 +171,8 @@ candidates, coverage, seed, walks, passes, model; with --explain answers have a 
 after calibrate there is calibration. A query of a batch that fails is reported on standard error (with \
 --json also as a line with \"error\"), the others go on, and the exit status is 1.
 
-The same query, seed and options give the same answer, alone or in a batch, on any number of threads."
+The same query, seed and options give the same answer, alone or in a batch, on any number of threads; with --budget \
+the clock decides how many passes there are."
 )]
 pub struct Predict {
     #[command(flatten)]
@@ -239,13 +246,13 @@ pub struct Explain {
     #[arg(long, default_value = "tail", value_parser = ["head", "relation", "tail"])]
     pub blank: String,
     /// Reasons to list
-    #[arg(long, short = 'k', value_name = "K", default_value_t = 5)]
+    #[arg(long, short = 'k', value_name = "K", default_value_t = 5, value_parser = positive)]
     pub top: usize,
     /// How many of the model's last updates to look at
-    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = positive)]
     pub updates: usize,
     /// How many of the best reasons to hide in the check
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = positive)]
     pub hide: usize,
     /// How often to hide random edges instead
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=1000))]
@@ -332,13 +339,13 @@ pub struct Serve {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878")]
     pub listen: SocketAddr,
     /// What clients must show to change the graph (Authorization: Bearer …)
-    #[arg(long, env = "FLOCK_TOKEN", hide_env_values = true)]
+    #[arg(long, env = "FLOCK_TOKEN", hide_env_values = true, value_parser = NonEmptyStringValueParser::new())]
     pub token: Option<String>,
     /// Ask for the token on reads as well
     #[arg(long, requires = "token")]
     pub guard_reads: bool,
     /// Where edits are kept [default: GRAPH.edits.redb]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "graph")]
     pub edits: Option<PathBuf>,
     /// Most passes of a question
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
@@ -350,10 +357,10 @@ pub struct Serve {
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = positive)]
     pub max_batch: usize,
     /// Requests that may wait; more are answered 429
-    #[arg(long, value_name = "N", default_value_t = 128, value_parser = positive)]
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = queue)]
     pub queue: usize,
     /// Time for an answer
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = deadline)]
     pub deadline: Duration,
     #[command(flatten)]
     pub model: ModelArgs,
@@ -434,6 +441,21 @@ fn positive(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(n) if n > 0 => Ok(n),
         _ => Err("expected a number from 1".to_string()),
+    }
+}
+
+/// A server cannot let more wait than its semaphore can count.
+fn queue(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n) if (1..=1_000_000).contains(&n) => Ok(n),
+        _ => Err("expected a number from 1 to 1000000".to_string()),
+    }
+}
+
+fn deadline(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("expected more than no time".to_string()),
+        time => Ok(time),
     }
 }
 

@@ -1,5 +1,7 @@
 //! A batch of queries: a file or standard input, read row by row while earlier rows are being answered.
 
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -43,12 +45,12 @@ pub fn read(path: &Path) -> Result<Receiver<Result<Row, String>>, Failure> {
             .quoting(csv)
             .has_headers(false)
             .flexible(true)
-            .from_reader(source);
+            .from_reader(Lines::new(source));
         let mut record = csv::ByteRecord::new();
         loop {
             let item = match rows.read_byte_record(&mut record) {
                 Ok(false) => return,
-                Ok(true) => match row(&name, csv, &record) {
+                Ok(true) => match row(&name, csv, &record, rows.get_ref().of(&record)) {
                     Some(row) => Ok(row),
                     None => continue,
                 },
@@ -63,9 +65,47 @@ pub fn read(path: &Path) -> Result<Receiver<Result<Row, String>>, Failure> {
     Ok(receive)
 }
 
+/// Knows the line of each record. The parser's own count is taken before it has passed the line end of the record before,
+/// and blank lines: too low in files with CRLF or gaps.
+struct Lines<R> {
+    source: R,
+    read: u64,
+    /// Offsets of line-end bytes that no record has passed yet, and whether they are `\n`.
+    ends: RefCell<VecDeque<(u64, bool)>>,
+    /// The line after the ends that were passed.
+    line: Cell<u64>,
+}
+
+impl<R> Lines<R> {
+    fn new(source: R) -> Lines<R> {
+        Lines { source, read: 0, ends: RefCell::default(), line: Cell::new(1) }
+    }
+
+    /// The line that a record begins on; records in their order.
+    fn of(&self, record: &csv::ByteRecord) -> u64 {
+        let mut start = record.position().map_or(0, csv::Position::byte);
+        let mut ends = self.ends.borrow_mut();
+        while let Some(&(at, newline)) = ends.front().filter(|(at, _)| *at <= start) {
+            start = start.max(at + 1);
+            self.line.set(self.line.get() + u64::from(newline));
+            ends.pop_front();
+        }
+        self.line.get()
+    }
+}
+
+impl<R: Read> Read for Lines<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = self.source.read(buffer)?;
+        let ends = (self.read..).zip(&buffer[..len]).filter(|(_, b)| matches!(b, b'\n' | b'\r'));
+        self.ends.get_mut().extend(ends.map(|(at, b)| (at, *b == b'\n')));
+        self.read += len as u64;
+        Ok(len)
+    }
+}
+
 /// A record as a row; nothing for a blank line.
-fn row(name: &str, csv: bool, record: &csv::ByteRecord) -> Option<Row> {
-    let line = record.position().map_or(0, csv::Position::line);
+fn row(name: &str, csv: bool, record: &csv::ByteRecord, line: u64) -> Option<Row> {
     let fields: Vec<String> = record.iter().map(|f| String::from_utf8_lossy(f).into_owned()).collect();
     if fields.len() == 1 && fields[0].trim().is_empty() {
         return None;

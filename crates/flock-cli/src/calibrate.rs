@@ -1,12 +1,12 @@
 //! `flock-kg calibrate`: probabilities that fit one's own graph.
 
-use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use flock_kg::calibrate::{CalibrateOptions, Calibrations, calibrate, svg};
+use flock_kg::calibrate::{CalibrateOptions, CalibrationError, Calibrations, calibrate, svg};
 use flock_kg::checkpoint::Task;
 use flock_kg::ensemble::Ask;
+use flock_kg::eval::results::write_text;
 use indicatif::ProgressBar;
 
 use crate::args;
@@ -25,7 +25,14 @@ pub fn run(args: args::Calibrate) -> Result<(), Failure> {
         return Err(Failure::Error("found - for the graph, expected a file: the result is kept beside it".to_string()));
     }
     let models = Models::open(&args.model.model, models::engine(args.model.precision)?)?;
-    let mut kept = beside(&args.graph.graph)?;
+    let mut kept = match Calibrations::read(&args.graph.graph) {
+        // It is made anew here.
+        Err(e @ CalibrationError::Format { .. }) => {
+            say!("warning: {e}");
+            Calibrations::default()
+        }
+        read => read.map_err(error)?,
+    };
     let pool = models::pool(args.model.threads)?;
     let (graph, _) = load::graph(&args.graph)?;
     let topology = graph.topology();
@@ -35,7 +42,7 @@ pub fn run(args: args::Calibrate) -> Result<(), Failure> {
         None if args.model.model.is_empty() => vec![Task::Entity],
         None => [Task::Entity, Task::Relation].into_iter().filter(|task| models.get(*task).is_ok()).collect(),
     };
-    let mut out = io::stdout().lock();
+    let mut made = Vec::new();
     for &task in &tasks {
         let loaded = models.get(task)?;
         let model = &loaded.model;
@@ -55,12 +62,19 @@ pub fn run(args: args::Calibrate) -> Result<(), Failure> {
         if let Some(path) = &args.svg {
             let path = if tasks.len() > 1 { with_task(path, task) } else { path.clone() };
             let title = format!("{task} probabilities on {}", args.graph.graph.display());
-            let temporary = path.with_extension("svg.tmp");
-            let written = fs::write(&temporary, svg(&title, &result.before, &result.after));
-            let written = written.and_then(|()| fs::rename(&temporary, &path));
-            written.map_err(|e| format!("{}: cannot write: {e}", path.display()))?;
+            write_text(&path, &svg(&title, &result.before, &result.after)).map_err(error)?;
         }
         let c = &result.calibration;
+        if c.error_after >= c.error_before {
+            say!("warning: {task}: calibrated probabilities fit no better than those before; hint: more --queries");
+        }
+        kept.set(task, result.calibration.clone());
+        made.push((task, result.calibration));
+    }
+    // Kept first, told after: who reads only the first line still has it.
+    let path = kept.write(&args.graph.graph).map_err(error)?;
+    let mut out = io::stdout().lock();
+    for (task, c) in &made {
         if args.json {
             writeln!(out, "{}", json(c)?)?;
         } else {
@@ -70,9 +84,7 @@ pub fn run(args: args::Calibrate) -> Result<(), Failure> {
                 c.error_before, c.error_after, c.queries, c.samples, c.positives
             )?;
         }
-        kept.set(task, result.calibration);
     }
-    let path = kept.write(&args.graph.graph).map_err(error)?;
     if !args.json {
         writeln!(out, "kept in {}; predict uses it from now on", path.display())?;
     }

@@ -100,7 +100,7 @@ fn fetch_all(args: &Fetch) -> Result<(), Failure> {
             bar.finish_and_clear();
         }
         for line in fetched.map_err(error)? {
-            eprintln!("warning: {} is not as published: {line}", entry.name);
+            say!("warning: {} is not as published: {line}", entry.name);
         }
         println(&format!("{}  licence: {}", args.data.join(entry.name).display(), entry.collection.licence))?;
     }
@@ -117,6 +117,9 @@ fn look(data: &Path, name: &str) -> Option<Vec<String>> {
 }
 
 fn list(args: &Args) -> Result<(), Failure> {
+    if let Some(data) = args.data.as_ref().filter(|data| !data.is_dir()) {
+        return Err(Failure::Error(format!("--data {}: is no directory", data.display())));
+    }
     let mut header: Vec<String> =
         ["name", "group", "validated on", "sides", "entities", "relations", "triples", "test", "n", "P"]
             .map(String::from)
@@ -168,6 +171,6 @@ fn list(args: &Args) -> Result<(), Failure> {
     if !args.json {
         print(&Sheet { header, rows }, args.format)?;
     }
-    wrong.iter().for_each(|line| eprintln!("{line}"));
+    wrong.iter().for_each(|line| say!("{line}"));
     if wrong.is_empty() { Ok(()) } else { Err(Failure::Reported) }
 }

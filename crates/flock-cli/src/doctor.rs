@@ -156,14 +156,19 @@ fn weights(task: Task) -> Result<Checkpoint, Failure> {
 /// The largest difference of a logit; infinite if other candidates were reached, since walks are drawn in integers.
 fn difference(a: &[Scores], b: &[Scores]) -> f64 {
     let mut largest = 0f64;
+    // `max` would drop what is no number, and two such models would agree.
+    let mut see = |a: f64, b: f64| {
+        let d = (a - b).abs();
+        largest = if d.is_nan() { f64::INFINITY } else { largest.max(d) };
+    };
     for (a, b) in a.iter().zip(b) {
         if !a.reached.iter().map(|r| r.0).eq(b.reached.iter().map(|r| r.0)) {
             return f64::INFINITY;
         }
         for ((_, a), (_, b)) in a.reached.iter().zip(&b.reached) {
-            largest = largest.max((a.logit - b.logit).abs());
+            see(a.logit, b.logit);
         }
-        largest = largest.max((a.unreached.logit - b.unreached.logit).abs());
+        see(a.unreached.logit, b.unreached.logit);
     }
     largest
 }

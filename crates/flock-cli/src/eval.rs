@@ -169,6 +169,11 @@ pub fn run(args: Args) -> Result<(), Failure> {
         models.get(*task)?;
     }
     let pool = models::pool(args.model.threads)?;
+    if let Some(out) = &args.out
+        && (out.is_dir() || out.file_name().is_none())
+    {
+        return Err(Failure::Error(format!("--out {}: is a directory, expected a file", out.display())));
+    }
     let partial = args.out.as_ref().map(|out| {
         let mut name = out.clone().into_os_string();
         name.push(".partial");
@@ -177,6 +182,11 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let mut record = partial.as_deref().map(|path| Record::open(path, args.fresh)).transpose().map_err(error)?;
     let stop = on_interrupt("stopping after these queries")?;
 
+    // With --out there is work to do even if nobody reads the table any more.
+    let heard = |said: Result<(), Failure>| match said {
+        Err(Failure::PipeClosed) if args.out.is_some() => Ok(()),
+        said => said,
+    };
     let mut results: Vec<Evaluation> = Vec::new();
     let mut rows = Rows::new(&args, &datasets);
     for (number, (dataset, task)) in datasets.iter().flat_map(|d| tasks.iter().map(move |t| (d, *t))).enumerate() {
@@ -191,21 +201,22 @@ pub fn run(args: Args) -> Result<(), Failure> {
             result => result.map_err(|e| error(format!("{}: {e}", dataset.name)))?,
         };
         for line in &result.differences {
-            eprintln!("warning: {} is not as published: {line}", dataset.name);
+            say!("warning: {} is not as published: {line}", dataset.name);
         }
-        rows.add(&result)?;
         results.push(result);
         if let Some(out) = &args.out {
             flock_kg::eval::results::write(out, &results).map_err(error)?;
         }
+        heard(rows.add(&results[results.len() - 1]))?;
     }
-    rows.end(&results)?;
-    if args.details {
-        results.iter().try_for_each(|e| details(e, args.format))?;
-    }
-    for (path, published) in &published {
-        comparison(path, published, &results, &args)?;
-    }
+    let tables = || -> Result<(), Failure> {
+        rows.end(&results)?;
+        if args.details {
+            results.iter().try_for_each(|e| details(e, args.format))?;
+        }
+        published.iter().try_for_each(|(path, published)| comparison(path, published, &results, &args))
+    };
+    heard(tables())?;
     match record {
         Some(record) => record.remove().map_err(error),
         None => Ok(()),
@@ -239,8 +250,8 @@ pub fn find(data: &Path, names: &[String]) -> Result<Vec<Dataset>, Failure> {
 
 fn stopped(partial: Option<&Path>) -> ! {
     match partial {
-        Some(path) => eprintln!("stopped; the same command goes on from {}", path.display()),
-        None => eprintln!("stopped; hint: with --out FILE the same command would go on from here"),
+        Some(path) => say!("stopped; the same command goes on from {}", path.display()),
+        None => say!("stopped; hint: with --out FILE the same command would go on from here"),
     }
     std::process::exit(130)
 }
@@ -433,7 +444,7 @@ fn comparison(path: &Path, published: &Published, results: &[Evaluation], args: 
     let of: Vec<&Evaluation> = results.iter().filter(|e| named.is_none_or(|task| task == e.task)).collect();
     if args.json {
         // Standard output is the list; who asked for both still sees the comparison.
-        eprint!("{}", compare(&of, published, Style::Marked("**", "**")).markdown());
+        say!("{}", compare(&of, published, Style::Marked("**", "**")).markdown().trim_end());
         return Ok(());
     }
     println(&match args.format {
@@ -478,7 +489,7 @@ impl Show {
             bar.set_position(p.done as u64);
             bar.set_message(message);
         } else if self.said.get().elapsed() >= EVERY {
-            eprintln!("{}/{} {message}", p.done, p.total);
+            say!("{}/{} {message}", p.done, p.total);
             self.said.set(Instant::now());
         }
         !stop.load(Ordering::Relaxed)

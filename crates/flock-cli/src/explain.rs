@@ -1,9 +1,9 @@
 //! `flock-kg explain`: the reasons for one answer.
 
-use std::fs;
 use std::io::{self, Write};
 
 use flock_kg::ensemble::Ask;
+use flock_kg::eval::results::write_text;
 use flock_kg::explain::{ExplainOptions, Explanation, explain, svg};
 use flock_kg::question::{BLANK, Question};
 
@@ -38,9 +38,7 @@ pub fn run(args: args::Explain) -> Result<(), Failure> {
         .map_err(error)?;
     let show = |name: &str| printable(&graph.display(name)).into_owned();
     if let Some(path) = &args.svg {
-        let temporary = path.with_extension("svg.tmp");
-        let written = fs::write(&temporary, svg(&explanation, show)).and_then(|()| fs::rename(&temporary, path));
-        written.map_err(|e| format!("{}: cannot write: {e}", path.display()))?;
+        write_text(path, &svg(&explanation, show)).map_err(error)?;
     }
     let mut out = io::stdout().lock();
     if args.json {

@@ -12,8 +12,8 @@ use serde::Serialize;
 pub enum Failure {
     /// Said in one line, status 1.
     Error(String),
-    /// The command line of `predict` contradicts itself, status 2.
-    Misuse(String),
+    /// The command line of this command contradicts itself, status 2.
+    Misuse(&'static str, String),
     /// Everything has been said already, status 1.
     Reported,
     /// Nobody reads our output any more (`… | head`), which is no failure at all.
@@ -25,13 +25,13 @@ impl Failure {
     pub fn report(self) -> ExitCode {
         match self {
             Failure::Error(message) => {
-                eprintln!("error: {message}");
+                say!("error: {message}");
                 ExitCode::FAILURE
             }
-            Failure::Misuse(message) => {
+            Failure::Misuse(name, message) => {
                 let mut command = crate::args::Args::command();
-                let predict = command.find_subcommand_mut("predict").expect("it is one of ours");
-                let _ = predict.error(ErrorKind::ArgumentConflict, message).print();
+                let misused = command.find_subcommand_mut(name).expect("it is one of ours");
+                let _ = misused.error(ErrorKind::ArgumentConflict, message).print();
                 ExitCode::from(2)
             }
             Failure::Reported => ExitCode::FAILURE,

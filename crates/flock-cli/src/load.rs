@@ -16,7 +16,7 @@ pub fn graph(args: &GraphArgs) -> Result<(Graph, LoadReport), Failure> {
     let (graph, report) = loaded.map_err(error)?;
     if report.skipped > 0 {
         let first = report.first_skipped.as_deref().unwrap_or_default();
-        eprintln!("warning: {} of {} rows skipped as malformed; the first: {first}", report.skipped, report.rows);
+        say!("warning: {} of {} rows skipped as malformed; the first: {first}", report.skipped, report.rows);
     }
     Ok((graph, report))
 }

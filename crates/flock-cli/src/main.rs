@@ -2,6 +2,11 @@
 //!
 //! Standard output is data, standard error is talk. Exit status: 0 done, 1 an error (one line `error: …`), 2 misuse.
 
+#![deny(clippy::print_stderr, clippy::print_stdout)] // both panic when nobody reads
+
+#[macro_use]
+mod say;
+
 mod analyse;
 mod args;
 mod batch;
@@ -60,7 +65,7 @@ fn bench(args: args::Bench) -> Result<(), Failure> {
         time: std::time::Duration::from_secs_f64(args.seconds),
         train: args.train,
     };
-    let report = flock_kg::bench::run(options, &mut |what| eprintln!("measuring: {what}"))?;
+    let report = flock_kg::bench::run(options, &mut |what| say!("measuring: {what}"))?;
     let mut out = std::io::stdout().lock();
     if args.json {
         writeln!(out, "{}", failure::json(&report)?)?;

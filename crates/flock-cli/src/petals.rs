@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use flock_kg::eval::results::write_text;
 use flock_kg::petals;
 use flock_kg::train::{PetalsConfig, PetalsReport, petals as train};
 
@@ -54,7 +55,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if let Some(path) = args.svg {
         let all = petals::instances(config.seed);
         let picture = petals::svg(&all[args.instance as usize % all.len()]);
-        return std::fs::write(&path, picture).map_err(|e| Failure::Error(format!("{}: {e}", path.display())));
+        return write_text(&path, &picture).map_err(error);
     }
     let dir = config.output.dir.clone().unwrap_or_else(|| PathBuf::from(format!("runs/petals-{}", config.seed)));
     match with_session(&args.common, config.optimiser.precision.into(), config.threads, |session| {

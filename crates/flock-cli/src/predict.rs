@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use flock_kg::answers::{Ranking, Reply, Request};
 use flock_kg::budget::{Stopped, ask_within};
-use flock_kg::calibrate::Calibrations;
+use flock_kg::calibrate::{Calibration, Calibrations};
 use flock_kg::checkpoint::Task;
 use flock_kg::ensemble::{Ask, Asker, Scores};
 use flock_kg::explain::{ExplainOptions, evidence};
@@ -36,11 +36,14 @@ pub fn run(args: args::Predict) -> Result<(), Failure> {
     };
     // Whatever can be refused without the graph is refused before it is loaded.
     if let Some(texts) = texts {
-        Blank::find(texts).map_err(|e| Failure::Misuse(e.to_string()))?;
+        Blank::find(texts).map_err(|e| Failure::Misuse("predict", e.to_string()))?;
     }
     let standard = [Some(&args.graph.graph), args.queries.as_ref(), args.among.as_ref()];
     if standard.into_iter().flatten().filter(|path| *path == Path::new("-")).count() > 1 {
-        return Err(Failure::Misuse("only one of GRAPH, --queries and --among can be standard input (-)".to_string()));
+        return Err(Failure::Misuse(
+            "predict",
+            "only one of GRAPH, --queries and --among can be standard input (-)".to_string(),
+        ));
     }
     let models = Models::open(&args.model.model, models::engine(args.model.precision)?)?;
     let among = args.among.as_ref().map(Among::read).transpose()?;
@@ -48,6 +51,11 @@ pub fn run(args: args::Predict) -> Result<(), Failure> {
     let pool = models::pool(args.model.threads)?;
     let (graph, _) = load::graph(&args.graph)?;
     let calibrations = calibrate::beside(&args.graph.graph)?;
+    let tasks = [Task::Entity, Task::Relation];
+    if tasks.iter().filter_map(|task| calibrations.of(*task)).any(|c| !c.is_of(graph.topology())) {
+        let file = Calibrations::path(&args.graph.graph);
+        say!("warning: {}: of a graph of another size, not used; hint: flock-kg calibrate", file.display());
+    }
     let session = Session {
         args: &args,
         graph: &graph,
@@ -74,16 +82,16 @@ pub fn run(args: args::Predict) -> Result<(), Failure> {
             let counts = session.batch(rows, &bar);
             bar.finish_and_clear();
             match counts? {
-                (0, _) => eprintln!("warning: {}: no queries", path.display()),
+                (0, _) => say!("warning: {}: no queries", path.display()),
                 (_, 0) => {}
                 (asked, failed) => {
-                    eprintln!("error: {failed} of {asked} queries failed");
+                    say!("error: {failed} of {asked} queries failed");
                     return Err(Failure::Reported);
                 }
             }
             Ok(())
         }
-        _ => Err(Failure::Misuse("expected HEAD RELATION TAIL, or --queries FILE".to_string())),
+        _ => Err(Failure::Misuse("predict", "expected HEAD RELATION TAIL, or --queries FILE".to_string())),
     }
 }
 
@@ -170,9 +178,16 @@ impl<'a> Session<'a> {
         self.models.get(task)
     }
 
-    /// The candidates of `--among`; a name in it that is none stops everything, before the first answer of its kind.
+    /// The candidates of `--among`; a name in it that is none fails every question of its kind.
     fn among(&self, task: Task) -> Result<Option<&[u32]>, Failure> {
         self.among.as_ref().map(|among| among.ids(self.graph, task)).transpose()
+    }
+
+    /// The calibration of a task's model on this graph.
+    fn calibration(&self, task: Task) -> Option<&Calibration> {
+        let loaded = self.model(task).ok()?;
+        let of_model = self.calibrations.of(task).filter(|c| c.model == loaded.name.sha256)?;
+        of_model.is_of(self.graph.topology()).then_some(of_model)
     }
 
     fn how(&self, loaded: &Loaded) -> Ask {
@@ -247,7 +262,7 @@ impl<'a> Session<'a> {
         let mut reply = Reply::new(self.graph, question, &answered.scores, &self.request(task)?, &ask, &loaded.name)
             .map_err(error)?;
         reply.stopped = answered.stopped.map(Stopped::word);
-        if let Some(calibration) = self.calibrations.of(task).filter(|c| c.model == loaded.name.sha256) {
+        if let Some(calibration) = self.calibration(task) {
             reply = reply.calibrated(calibration);
         }
         if self.args.explain {
@@ -360,7 +375,7 @@ impl<'a> Session<'a> {
                     }
                     Err(problem) => {
                         failed += 1;
-                        bar.suspend(|| eprintln!("error: {}: {problem}", row.place));
+                        bar.suspend(|| say!("error: {}: {problem}", row.place));
                         if self.args.json {
                             writeln!(
                                 text,
@@ -392,7 +407,7 @@ impl<'a> Session<'a> {
         }
         let [head, relation, tail] = &row.fields[..] else { return Err("expected 3 fields".to_string()) };
         let question = Question::parse(self.graph, [head, relation, tail]).map_err(|e| e.to_string())?;
-        match self.model(question.task()) {
+        match self.model(question.task()).and_then(|_| self.among(question.task())) {
             Err(Failure::Error(problem)) => Err(problem),
             _ => Ok(question),
         }

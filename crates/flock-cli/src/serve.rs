@@ -18,6 +18,11 @@ pub fn run(args: args::Serve) -> Result<(), Failure> {
     let models = Models::open(&args.model.model, models::engine(args.model.precision)?)?;
     let pool = models::pool(args.model.threads)?;
     let (name, graph, edits, calibrations) = match args.graph {
+        None if args.reading.is_given() => {
+            let message =
+                "--format, --columns, --header, --no-header and --lenient say how to read a GRAPH, and none is given";
+            return Err(Failure::Misuse("serve", message.to_string()));
+        }
         None => ("countries (bundled)".to_string(), bundled_graph().map_err(error)?, None, Calibrations::default()),
         Some(path) => {
             let name = path.file_name().map_or_else(|| "graph".to_string(), |n| n.to_string_lossy().into_owned());
@@ -49,9 +54,9 @@ pub fn run(args: args::Serve) -> Result<(), Failure> {
         limits,
     };
     if !options.listen.ip().is_loopback() && options.token.is_none() {
-        eprintln!("warning: {} can be reached from other machines; without --token edits are refused", options.listen);
+        say!("warning: {} can be reached from other machines; without --token edits are refused", options.listen);
     }
-    serve(options, |address| eprintln!("listening on http://{address}/ (Ctrl-C ends)")).map_err(error)
+    serve(options, |address| say!("listening on http://{address}/ (Ctrl-C ends)")).map_err(error)
 }
 
 /// Where edits of a graph file are kept; nowhere for standard input.

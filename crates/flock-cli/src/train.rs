@@ -12,6 +12,7 @@ use flock_kg::train::{Event, Progress, Session, Settings, Summary, TrainConfig, 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
+use crate::args::Reading;
 use crate::failure::{Failure, error, json};
 use crate::models;
 
@@ -73,6 +74,8 @@ pub struct Flags {
     /// Training graph: a dataset directory (train.txt, valid.txt, …) or a graph file; may be given again
     #[arg(long, value_name = "PATH")]
     pub graph: Vec<PathBuf>,
+    #[command(flatten)]
+    pub reading: Reading,
     /// Steps of the optimiser
     #[arg(long, value_name = "N")]
     pub steps: Option<u64>,
@@ -98,6 +101,12 @@ impl Flags {
             let graphs: Vec<String> = self.graph.iter().map(|p| p.display().to_string()).collect();
             settings.put("--graph", "data.graphs", graphs);
         }
+        let Reading { format, columns, header, no_header, lenient } = &self.reading;
+        put(&mut settings, "--format", "data.format", format.map(|f| f.to_string()));
+        put(&mut settings, "--columns", "data.columns", columns.map(|c| c.map(|c| c + 1).to_vec()));
+        put(&mut settings, "--header", "data.header", header.then_some(true));
+        put(&mut settings, "--no-header", "data.header", no_header.then_some(false));
+        put(&mut settings, "--lenient", "data.lenient", lenient.then_some(true));
         put(&mut settings, "--steps", "steps", self.steps);
         put(&mut settings, "--batch", "data.batch", self.batch);
         let number = |text: &String| text.parse::<u32>().map_or_else(|_| Value::from(text.as_str()), Value::from);
@@ -143,7 +152,7 @@ fn describe(s: &Summary) -> String {
 
 /// Says how to go on, and ends as an interrupted program does.
 pub fn stopped(dir: &str) -> ! {
-    eprintln!("stopped; the same command goes on from {dir}");
+    say!("stopped; the same command goes on from {dir}");
     std::process::exit(130)
 }
 
@@ -190,7 +199,7 @@ pub fn on_interrupt(what: &'static str) -> Result<Arc<AtomicBool>, Failure> {
         if flag.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
-        eprintln!("\n{what}; once more to stop at once");
+        say!("\n{what}; once more to stop at once");
     };
     ctrlc::set_handler(handler).map_err(|e| Failure::Error(format!("cannot watch for Ctrl-C: {e}")))?;
     Ok(stop)
@@ -216,7 +225,7 @@ impl Show {
     fn say(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.println(line),
-            None => eprintln!("{line}"),
+            None => say!("{line}"),
         }
     }
 
@@ -251,7 +260,7 @@ impl Show {
             bar.set_position(p.step);
             bar.set_message(status(p));
         } else if self.said.elapsed() >= EVERY || p.step == p.steps {
-            eprintln!("step {}/{}  {}", p.step, p.steps, status(p));
+            say!("step {}/{}  {}", p.step, p.steps, status(p));
             self.said = Instant::now();
         }
     }

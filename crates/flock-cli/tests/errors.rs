@@ -94,6 +94,15 @@ fn options() {
     misuse(&place, &with(&["--columns", "0,1,2"]), "invalid value '0,1,2'");
     misuse(&place, &with(&["--columns", "1,1,2"]), "invalid value '1,1,2'");
     misuse(&place, &with(&["--header", "--no-header"]), "the argument '--header' cannot be used with '--no-header'");
+    let explain = ["explain", "world.tsv", "Portugal", "borders", "Spain"];
+    for flag in ["--top", "--updates", "--hide"] {
+        misuse(&place, &[&explain[..], &[flag, "0"]].concat(), "invalid value '0' for '");
+    }
+    misuse(&place, &["serve", "--edits", "e.redb"], "the following required arguments were not provided:\n  <GRAPH>");
+    misuse(&place, &["serve", "--columns", "1,2,3"], "--format, --columns, --header");
+    misuse(&place, &["serve", "--token", ""], "a value is required for '--token <TOKEN>'");
+    misuse(&place, &["serve", "--queue", "18446744073709551615"], "invalid value '18446744073709551615'");
+    misuse(&place, &["serve", "--deadline", "0s"], "invalid value '0s' for '--deadline <TIME>'");
     misuse(&place, &with(&["--frobnicate"]), "unexpected argument '--frobnicate'");
     misuse(&place, &["frobnicate"], "unrecognized subcommand 'frobnicate'");
     let ran = place.command(&with(&[])).env("FLOCK_SIMD", "mmx").output().unwrap();
@@ -150,6 +159,28 @@ fn among() {
     place.write("latin.txt", b"Spain\nS\xe3o Paulo\n");
     assert_eq!(with("latin.txt").err, "error: latin.txt:2: invalid UTF-8, expected one name per line\n");
     assert!(with("nope.txt").err.starts_with("error: nope.txt: cannot read: "));
+}
+
+#[test]
+fn an_unfit_candidate_fails_its_own_questions_only() {
+    let place = Place::new();
+    place.write("list.txt", "Spain\nFrance\n");
+    place.write("q.tsv", "Portugal\tborders\t?\nPortugal\t?\tSpain\nSpain\tborders\t?\n");
+    let ran = place.predict(&["--queries", "q.tsv", "--among", "list.txt", "--json"]);
+    assert_eq!(ran.code, Some(1));
+    let lines = ran.json();
+    assert!(lines[0]["answers"].is_array() && lines[2]["answers"].is_array(), "{ran:?}");
+    assert!(lines[1]["error"].as_str().unwrap().starts_with("list.txt:1: unknown relation"), "{ran:?}");
+}
+
+/// Who cannot be told what is wrong still gets the status.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_closed_standard_error_changes_no_status() {
+    let place = Place::new();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let status = place.command(&["info", "nope.tsv"]).stderr(full).status().unwrap();
+    assert_eq!(status.code(), Some(1));
 }
 
 #[test]

@@ -3,6 +3,8 @@
 mod common;
 
 use common::Place;
+use flock_kg::eval::record::{Begin, Record};
+use flock_kg::eval::{Placed, Rank};
 use serde_json::Value;
 
 /// A dataset `Toy` and one that is called like a graph of the registry.
@@ -68,6 +70,31 @@ fn a_cut_off_run_goes_on() {
     place.write("r.json.partial", "{\"flock-kg\":\"eval\",\"format\":1}\n{\"begin\":{\"data");
     let resumed = place.run(&many).json_text();
     assert_eq!((&resumed[0]["mrr"], &resumed[0]["relations"]), (&straight[0]["mrr"], &straight[0]["relations"]));
+    // What is on record is not asked again: here four queries whose answers are said to be first.
+    let partial = place.path("r.json.partial");
+    let begin = Begin {
+        dataset: "Toy".to_string(),
+        task: "entity".to_string(),
+        split: "test".to_string(),
+        protocol: straight[0]["protocol"].clone(),
+    };
+    let rank = Rank { higher: 0, ties: 0 };
+    let mut record = Record::open(&partial, false).unwrap();
+    record.begin(&begin, Some).unwrap();
+    record.append(4, 1.0, &[Placed { rank, filtered: rank, reached: true }; 4]).unwrap();
+    drop(record);
+    let resumed = place.run(&many).json_text();
+    let mrr = |run: &Value| run[0]["mrr"].as_f64().unwrap();
+    assert!(mrr(&resumed) > mrr(&straight) && mrr(&resumed) >= 4.0 / 12.0, "{} {}", mrr(&resumed), mrr(&straight));
+    // Nor are places used that were taken among other known answers.
+    let mut record = Record::open(&partial, false).unwrap();
+    record.begin(&begin, Some).unwrap();
+    drop(record);
+    let valid = std::fs::read_to_string(place.path("kg/Toy/valid.txt")).unwrap();
+    place.write("kg/Toy/valid.txt", valid.clone() + "e1\tjump\te2\n");
+    let other = place.run(&many);
+    assert!(other.code == Some(1) && other.err.contains("the run that was cut off has known = "), "{other:?}");
+    place.write("kg/Toy/valid.txt", valid);
     place.write("r.json.partial", "something else\n");
     let refused = place.run(&many);
     assert_eq!(refused.code, Some(1));
@@ -120,10 +147,12 @@ fn errors_say_what_to_do() {
         ran.err
     };
     assert!(error(&["Metafan"]).contains("unknown dataset \"Metafan\"; near names: Metafam"));
-    assert!(error(&["FBNELL"]).contains("hint: flock-kg datasets fetch FBNELL, or another --data"));
+    assert!(error(&["FBNELL"]).contains("hint: flock-kg datasets fetch FBNELL --data DIR, or another --data"));
     assert!(error(&["Toy", "--task", "relation"]).contains("this is an entity model"));
     assert!(error(&["Toy", "--compare", "none.csv"]).starts_with("error: none.csv:"));
     assert!(error(&["transductive"]).contains("no dataset of transductive there"));
+    assert!(error(&["Toy", "--out", "kg"]).contains("--out kg: is a directory, expected a file"));
+    assert!(!place.path("kg.partial").exists());
 }
 
 #[test]
@@ -136,6 +165,12 @@ fn lists_and_checks_datasets() {
     assert_eq!(checked.code, Some(1));
     assert!(checked.err.contains("Metafam: inference.txt: No such file"), "{}", checked.err);
     assert_eq!(place.run(&["datasets", "--json"]).json().len(), 57);
+    let nowhere = place.run(&["datasets", "--data", "gk"]);
+    assert_eq!((nowhere.code, nowhere.err.as_str()), (Some(1), "error: --data gk: is no directory\n"));
+    // A checksum of any length is compared, not cut.
+    let meta = r#"{"name": "Metafam", "sha256": {"train": "abc"}}"#;
+    place.write("kg/Metafam/meta.json", meta);
+    assert_eq!(place.run(&["datasets", "--data", "kg"]).code, Some(1));
     let fetched = place.run(&["datasets", "fetch", "Metafam", "--data", "kg", "--from", "nowhere"]);
     assert!(fetched.err.contains("kg/Metafam: exists already"), "{}", fetched.err);
     let fetched = place.run(&["datasets", "fetch", "HM_1k", "--data", "kg", "--from", "nowhere"]);
@@ -165,12 +200,38 @@ fn analyses_draw() {
         }
         ran.out
     };
-    let table = drawn(&base("passes", &["--counts", "1,2,3"]), &["passes P", "Toy"]);
+    let without = |flag: &str| -> Vec<&'static str> {
+        let at = HOW.iter().position(|a| *a == flag).unwrap();
+        [&HOW[..at], &HOW[at + 2..]].concat()
+    };
+    let over = |name: &'static str, how: &[&'static str], more: &[&'static str]| {
+        [&["analyse", name, "Toy", "--svg", "a.svg"], how, more].concat()
+    };
+    // What would have no effect is refused.
+    for (name, flag) in [("passes", "--passes"), ("walks", "--walks"), ("relations", "--limit")] {
+        let refused = place.run(&base(name, if flag == "--limit" { &["--limit", "1"] } else { &[] }));
+        assert!(refused.code == Some(2) && refused.err.contains(flag), "{refused:?}");
+    }
+    let table = drawn(&over("passes", &without("--passes"), &["--counts", "1,2,3"]), &["passes P", "Toy"]);
     assert_eq!(table.lines().count(), 4);
-    drawn(&base("walks", &["--counts", "1,2"]), &["base walk count n", "r=\"7\"", ">16<"]);
+    drawn(&over("walks", &without("--walks"), &["--counts", "1,2"]), &["base walk count n", "r=\"7\"", ">16<"]);
     drawn(&base("ablations", &[]), &["w/o non-backtracking", "w/o diverse starts", "w/o weighted consensus", "ℓ = 6"]);
     drawn(&base("relations", &["--questions", "2"]), &[">next<", ">skip<", ">jump<", "of the variance"]);
     let density =
         drawn(&["analyse", "density", "--published", "p.csv", "--svg", "a.svg"], &["YAGO310", "transductive"]);
     assert!(density.contains("Pearson r = "), "{density}");
+}
+
+/// Nobody reads the table any more: the results are written all the same.
+#[cfg(unix)]
+#[test]
+fn a_closed_pipe_costs_no_results() {
+    let place = place();
+    let mut child = place.command(&eval(&["Toy", "Metafam", "--out", "r.json"]));
+    let mut child = child.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let list: Value = serde_json::from_str(&std::fs::read_to_string(place.path("r.json")).unwrap()).unwrap();
+    assert_eq!(list.as_array().unwrap().len(), 2);
+    assert!(!place.path("r.json.partial").exists());
 }

@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::process::Stdio;
+
 use common::Place;
 use serde_json::json;
 
@@ -101,4 +103,19 @@ fn calibrated_probabilities_are_used_and_said() {
     let broken = place.run(&ask);
     assert_eq!(broken.code, Some(1));
     assert!(broken.err.starts_with("error: ring.tsv.calibration.json: found EOF"), "{}", broken.err);
+    // As the hint says: calibrate makes it anew, and it is there even if nobody reads what is said about it.
+    let mut child = place.command(&calibrate).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let again = child.wait_with_output().unwrap();
+    assert_eq!(again.status.code(), Some(0));
+    let said = String::from_utf8(again.stderr).unwrap();
+    assert!(said.starts_with("warning: ring.tsv.calibration.json: found EOF"), "{said}");
+    assert_eq!(place.run(&ask).code, Some(0));
+    // A file that another graph has taken the place of.
+    place.write("ring.tsv", "n0\tnext\tn1\nn1\tnext\tn2\n");
+    let other = place.run(&ask);
+    assert!(
+        !other.out.contains("calibrated") && other.err.contains("of a graph of another size, not used"),
+        "{other:?}"
+    );
 }

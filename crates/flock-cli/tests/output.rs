@@ -116,6 +116,26 @@ fn a_batch_answers_as_single_queries_do_and_survives_bad_rows() {
 }
 
 #[test]
+fn lines_of_a_batch_are_those_of_the_file() {
+    let place = Place::new();
+    let bad = |line: u64| format!("error: q:{line}: ");
+    let cases: [(&str, &str, &[u64]); 4] = [
+        ("q.tsv", "a\tborders\t?\r\nb\tborders\t?\r\n\r\nc\tborders\t?\r\n", &[1, 2, 4]),
+        ("q.tsv", "\n\na\tborders\t?\n\n\nb\tborders\t?", &[3, 6]),
+        ("q.csv", "\r\na,borders,?\r\n\"b\nb\",borders,?\r\nc,borders,?\r\n", &[2, 3, 5]),
+        ("q.csv", "a,borders,?\n\n\"b\n\nb\",borders,?\n  \nc,borders,?\n", &[1, 3, 7]),
+    ];
+    for (file, text, lines) in cases {
+        place.write(file, text);
+        let ran = place.predict(&["--queries", file]);
+        let err = ran.err.replace(&format!("{file}:"), "q:");
+        let told: Vec<&str> = err.lines().filter(|l| l.contains("unknown entity")).collect();
+        assert_eq!(told.len(), lines.len(), "{err}");
+        assert!(told.iter().zip(lines).all(|(told, line)| told.starts_with(&bad(*line))), "{text:?}: {err}");
+    }
+}
+
+#[test]
 fn csv_queries() {
     let place = Place::new();
     place.write("odd.csv", "\"Smith, Ann\",knows,\"Bob \"\"B\"\" Roe\"\n\"Bob \"\"B\"\" Roe\",knows,Cid\n");
@@ -311,6 +331,12 @@ fn an_interrupt_ends_the_run() {
         let mut env = std::process::Command::new("env");
         env.arg("--default-signal=INT").arg(command.get_program()).args(command.get_args());
         env.current_dir(command.get_current_dir().unwrap());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => env.env(name, value),
+                None => env.env_remove(name),
+            };
+        }
         command = env;
     }
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

@@ -152,6 +152,33 @@ fn mistakes_are_told_in_one_line() {
 }
 
 #[test]
+fn graph_files_are_read_as_flags_say() {
+    let place = Place::new();
+    let rows: String = (0..30).map(|i| format!("{i},e{i},next,e{}\n", (i + 1) % 30)).collect();
+    place.write("four.dat", format!("id,from,how,to\n{rows}broken\n"));
+    let steps = ["--steps", "1", "--walks", "1", "--set", "validation.every=0", "--out", "x"];
+    let tune = |more: &[&'static str]| place.run(&[&["finetune", "--graph", "four.dat"], more, &steps].concat());
+    let refused = tune(&["--format", "csv", "--columns", "2,3,4", "--header"]);
+    assert!(refused.code == Some(1) && refused.err.contains("four.dat:32: "), "{refused:?}");
+    let ran = ok(tune(&["--format", "csv", "--columns", "2,3,4", "--header", "--lenient"]));
+    assert!(ran.err.contains("warning: 1 of 31 rows skipped as malformed; the first: four.dat:32: "), "{}", ran.err);
+    let wrong = place.run(&["finetune", "--graph", "four.dat", "--set", "data.columns=[1,1,2]"]);
+    assert!(wrong.code == Some(1) && wrong.err.contains("data.columns: expected three different"), "{wrong:?}");
+}
+
+/// A log that goes nowhere ends no run.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_under_the_log_is_no_reason_to_stop() {
+    let place = Place::new();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let args = pretrain("run", &["--steps", "2"]);
+    let status = place.command(&args).stderr(full).stdout(Stdio::null()).status().unwrap();
+    assert_eq!(status.code(), Some(0));
+    assert!(place.path("run/last.safetensors").exists());
+}
+
+#[test]
 fn fine_tuning_starts_from_the_built_in_model_of_the_task() {
     let place = Place::new();
     for task in ["entity", "relation"] {

@@ -30,6 +30,14 @@ pub enum LoadError {
         /// What the system said.
         source: io::Error,
     },
+    /// There is more text than may be read.
+    #[error("{file}: more than {limit} bytes of text, packed or not")]
+    TooMuch {
+        /// The file as it was named.
+        file: String,
+        /// The most that is read.
+        limit: u64,
+    },
     /// Compressed data ends early or is broken.
     #[error("{file}: {compression} data ends early or is damaged ({source}); hint: fetch or compress the file again")]
     Damaged {

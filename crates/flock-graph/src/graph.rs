@@ -76,6 +76,16 @@ impl Graph {
         self.parse(text, NameKind::Relation)
     }
 
+    /// As [`parse_entity`](Graph::parse_entity), without a search for near names.
+    pub fn find_entity(&self, text: &str) -> Option<u32> {
+        self.find(text, &self.entities)
+    }
+
+    /// As [`parse_relation`](Graph::parse_relation), without a search for near names.
+    pub fn find_relation(&self, text: &str) -> Option<u32> {
+        self.find(text, &self.relations)
+    }
+
     /// The graph after some edits, in their order; this one stays as it is and shares its memory. New names get the next ids, and
     /// no name is forgotten, nor changes its id. Takes time in proportion to the edits since the graph was last
     /// [flat](Graph::flattened) and the degrees of the entities they touch. To remove what is not there changes nothing.
@@ -104,6 +114,20 @@ impl Graph {
         })
     }
 
+    /// The graph with these names besides, in this order: new ones get the next ids.
+    pub fn with_names<'a>(
+        &self,
+        new_entities: impl Iterator<Item = &'a str>,
+        new_relations: impl Iterator<Item = &'a str>,
+    ) -> Result<Graph, GraphError> {
+        let (mut entities, mut relations) = (Names::over(&self.entities), Names::over(&self.relations));
+        new_entities.for_each(|name| _ = entities.intern(name));
+        new_relations.for_each(|name| _ = relations.intern(name));
+        let topology = self.topology.edited(entities.len() as u32, relations.len() as u32, &[])?;
+        let (entities, relations, topology) = (Arc::new(entities), Arc::new(relations), Arc::new(topology));
+        Ok(Graph { entities, relations, topology, prefixes: self.prefixes.clone() })
+    }
+
     /// The same graph with the same ids and an index of its own, without traces of edits.
     pub fn flattened(&self) -> Result<Graph, GraphError> {
         Ok(Graph {
@@ -114,29 +138,36 @@ impl Graph {
         })
     }
 
+    fn find(&self, text: &str, names: &Names) -> Option<u32> {
+        let spelled = |s: &str| names.id(s);
+        spelled(text).or_else(|| spelled(bare(text)?)).or_else(|| spelled(&self.prefixes.expand(text)?))
+    }
+
     fn parse(&self, text: &str, kind: NameKind) -> Result<u32, UnknownName> {
         let (names, others) = match kind {
             NameKind::Entity => (&self.entities, &self.relations),
             NameKind::Relation => (&self.relations, &self.entities),
         };
-        let bare = text.strip_prefix('<').and_then(|t| t.strip_suffix('>'));
-        let expanded = self.prefixes.expand(text);
-        let spellings = [Some(text), bare, expanded.as_deref()];
-        let find = |names: &Names| spellings.iter().flatten().find_map(|s| names.id(s));
-        if let Some(id) = find(names) {
+        if let Some(id) = self.find(text, names) {
             return Ok(id);
         }
-        let meant = expanded.as_deref().or(bare).unwrap_or(text);
+        let expanded = self.prefixes.expand(text);
+        let meant = expanded.as_deref().or_else(|| bare(text)).unwrap_or(text);
         let show = |name: &str| self.display(name).into_owned();
         Err(UnknownName {
             kind,
             name: text.to_owned(),
-            is_other_kind: find(others).is_some(),
+            is_other_kind: self.find(text, others).is_some(),
             near: names.suggest(meant, NEAR).iter().map(|n| show(n)).collect(),
             count: names.len(),
             examples: names.iter().take(NEAR).map(show).collect(),
         })
     }
+}
+
+/// The IRI in `<IRI>`.
+fn bare(text: &str) -> Option<&str> {
+    text.strip_prefix('<').and_then(|t| t.strip_suffix('>'))
 }
 
 /// Entity or relation.

@@ -22,6 +22,9 @@ pub struct LoadOptions {
     pub header: Option<bool>,
     /// The columns (from 0) of head, relation and tail in TSV or CSV; `None`: exactly three columns, in this order.
     pub columns: Option<[usize; 3]>,
+    /// The most bytes of text, unpacked, that are read of a file; more are an error. For files from strangers: a packed one
+    /// can grow a thousandfold.
+    pub max_bytes: Option<u64>,
 }
 
 /// What was found in the files. `rows = triples + duplicates + literals + skipped`.
@@ -73,7 +76,7 @@ impl LoadReport {
 
 /// Loads a graph from a file, or from standard input if `path` is `-`. Streams packed with gzip or zstd are unpacked.
 pub fn load(path: &Path, options: &LoadOptions) -> Result<(Graph, LoadReport), LoadError> {
-    let source = Source::open(path, options.format)?;
+    let source = Source::open(path, options)?;
     let mut loader = Loader::new(&source);
     loader.read(source, options)?;
     loader.finish()
@@ -81,7 +84,7 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<(Graph, LoadReport), L
 
 /// Loads a graph from a reader. `name` stands for the file in messages, and its extension may tell the format.
 pub fn load_reader(name: &str, reader: impl Read, options: &LoadOptions) -> Result<(Graph, LoadReport), LoadError> {
-    let source = Source::new(name.to_owned(), reader, options.format)?;
+    let source = Source::new(name.to_owned(), reader, options)?;
     let mut loader = Loader::new(&source);
     loader.read(source, options)?;
     loader.finish()
@@ -91,7 +94,7 @@ pub fn load_reader(name: &str, reader: impl Read, options: &LoadOptions) -> Resu
 pub fn load_many(paths: &[PathBuf], options: &LoadOptions) -> Result<(Graph, LoadReport), LoadError> {
     let mut loader: Option<Loader> = None;
     for path in paths {
-        let source = Source::open(path, options.format)?;
+        let source = Source::open(path, options)?;
         loader.get_or_insert_with(|| Loader::new(&source)).read(source, options)?;
     }
     match loader {
@@ -107,7 +110,7 @@ pub fn for_each_triple(
     options: &LoadOptions,
     mut sink: impl FnMut(&str, &str, &str),
 ) -> Result<LoadReport, LoadError> {
-    let mut source = Source::open(path, options.format)?;
+    let mut source = Source::open(path, options)?;
     let mut report = LoadReport::new(source.format);
     let (mut prefixes, mut anonymous) = (Prefixes::default(), Anonymous::default());
     read(&mut source, options, &mut report, &mut prefixes, &mut anonymous, &mut sink)?;

@@ -10,7 +10,7 @@ use crate::format::Format;
 use crate::load::{LoadOptions, LoadReport};
 use crate::prefixes::Prefixes;
 use crate::source::Source;
-use memchr::{memchr, memchr_iter};
+use memchr::{memchr, memchr_iter, memmem};
 use oxrdf::{BlankNode, NamedOrBlankNode, Term, Triple};
 use oxrdfxml::RdfXmlParser;
 use oxttl::{NTriplesParser, TurtleParseError, TurtleParser, TurtleSyntaxError};
@@ -103,7 +103,11 @@ fn lines(source: &mut Source<'_>, pass: &mut Pass<'_>, options: &LoadOptions) ->
             for triple in NTriplesParser::new().for_slice(&line) {
                 match triple {
                     Ok(triple) => pass.triple(&triple),
-                    Err(error) => pass.bad(source, options, number, row_error(&error))?,
+                    Err(error) => {
+                        // The parser may find more to complain about: the line is bad once.
+                        pass.bad(source, options, number, row_error(&error))?;
+                        break;
+                    }
                 }
             }
         }
@@ -161,6 +165,12 @@ fn xml(source: &mut Source<'_>, pass: &mut Pass<'_>, prefixes: &mut Prefixes) ->
     if let Err(error) = source.reader.read_to_end(&mut bytes) {
         return Err(source.failed(error));
     }
+    if let Some(offset) = swelling_entity(&bytes) {
+        let line = memchr_iter(b'\n', &bytes[..offset]).count() as u64 + 1;
+        let message = format!("an XML entity of more than {MAX_ENTITY} bytes, expected short ones");
+        let what = RowError::Rdf { hint: None, message };
+        return Err(LoadError::Row { file: source.file.clone(), line, what });
+    }
     let mut triples = RdfXmlParser::new().for_slice(&bytes);
     let mut declared = false;
     while let Some(triple) = triples.next() {
@@ -180,6 +190,34 @@ fn xml(source: &mut Source<'_>, pass: &mut Pass<'_>, prefixes: &mut Prefixes) ->
         }
     }
     Ok(())
+}
+
+/// The most bytes that an XML entity may stand for; they are abbreviations of namespaces.
+const MAX_ENTITY: usize = 64 << 10;
+
+/// Where an entity is declared that stands for more: one that names others can double with every line, and the parser writes
+/// them all out.
+fn swelling_entity(bytes: &[u8]) -> Option<usize> {
+    const DECLARED: &[u8] = b"<!ENTITY";
+    let from = memmem::find(bytes, b"<!DOCTYPE")?;
+    let mut sizes: HashMap<&[u8], usize> = HashMap::new();
+    for at in memmem::find_iter(&bytes[from..], DECLARED).map(|at| from + at) {
+        let rest = bytes[at + DECLARED.len()..].trim_ascii_start();
+        let name = &rest[..rest.iter().position(u8::is_ascii_whitespace)?];
+        let quote = rest.iter().position(|b| matches!(b, b'"' | b'\''))?;
+        let value = &rest[quote + 1..];
+        let value = &value[..memchr(rest[quote], value)?];
+        let mut size = 0usize;
+        for (i, piece) in value.split(|b| *b == b'&').enumerate() {
+            let named = memchr(b';', piece).filter(|_| i > 0).and_then(|end| sizes.get(&piece[..end]));
+            size = size.saturating_add(piece.len()).saturating_add(named.copied().unwrap_or(0));
+        }
+        if size > MAX_ENTITY {
+            return Some(at);
+        }
+        sizes.insert(name, size);
+    }
+    None
 }
 
 /// Adds prefixes in an order that does not change from run to run.

@@ -2,6 +2,7 @@
 
 use crate::error::{Compression, LoadError};
 use crate::format::Format;
+use crate::load::LoadOptions;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::Path;
@@ -20,9 +21,9 @@ pub(crate) struct Source<'a> {
 
 impl<'a> Source<'a> {
     /// Opens a file, or standard input for `-`.
-    pub(crate) fn open(path: &Path, format: Option<Format>) -> Result<Source<'static>, LoadError> {
+    pub(crate) fn open(path: &Path, options: &LoadOptions) -> Result<Source<'static>, LoadError> {
         if path == Path::new("-") {
-            return Source::new("<stdin>".to_owned(), io::stdin().lock(), format);
+            return Source::new("<stdin>".to_owned(), io::stdin().lock(), options);
         }
         let file = path.display().to_string();
         if path.is_dir() {
@@ -30,7 +31,7 @@ impl<'a> Source<'a> {
             return Err(LoadError::Directory { file, example });
         }
         match File::open(path) {
-            Ok(reader) => Source::new(file, reader, format),
+            Ok(reader) => Source::new(file, reader, options),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Err(LoadError::NotFound { file }),
             Err(source) => Err(LoadError::Io { file, source }),
         }
@@ -40,7 +41,7 @@ impl<'a> Source<'a> {
     pub(crate) fn new(
         file: String,
         mut reader: impl Read + 'a,
-        format: Option<Format>,
+        options: &LoadOptions,
     ) -> Result<Source<'a>, LoadError> {
         let magic = match peek(&mut reader, 6) {
             Ok(magic) => magic,
@@ -66,6 +67,10 @@ impl<'a> Source<'a> {
                 Err(source) => return Err(LoadError::Io { file, source }),
             },
         };
+        let reader: Box<dyn Read + 'a> = match options.max_bytes {
+            Some(most) => Box::new(Limited { reader, most, left: most }),
+            None => reader,
+        };
         // The format is not known yet: the bytes had to be unpacked first.
         let mut source = Source { file, format: Format::Tsv, reader, compression };
         let mut head = peek(&mut source.reader, HEAD).map_err(|e| source.failed(e))?;
@@ -75,7 +80,7 @@ impl<'a> Source<'a> {
         if head.starts_with(b"\xef\xbb\xbf") {
             head.drain(..3);
         }
-        let told = format.or_else(|| Format::from_name(&source.file));
+        let told = options.format.or_else(|| Format::from_name(&source.file));
         source.format = match told.or_else(|| Format::sniff(&head)) {
             Some(format) => format,
             // Nothing in it: any format will find so.
@@ -94,10 +99,38 @@ impl<'a> Source<'a> {
     /// What a failed read means.
     pub(crate) fn failed(&self, source: io::Error) -> LoadError {
         let file = self.file.clone();
+        if let Some(TooMuch(limit)) = source.get_ref().and_then(|e| e.downcast_ref()) {
+            return LoadError::TooMuch { file, limit: *limit };
+        }
         match self.compression {
             Some(compression) => LoadError::Damaged { file, compression, source },
             None => LoadError::Io { file, source },
         }
+    }
+}
+
+/// Passes so many bytes on, and fails at the next.
+struct Limited<R> {
+    reader: R,
+    most: u64,
+    left: u64,
+}
+
+/// The limit that was met.
+#[derive(Debug, thiserror::Error)]
+#[error("more than {0} bytes")]
+struct TooMuch(u64);
+
+impl<R: Read> Read for Limited<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        // One more than is allowed, to tell an end from too much.
+        let room = buffer.len().min(self.left.saturating_add(1).try_into().unwrap_or(usize::MAX));
+        let len = self.reader.read(&mut buffer[..room])?;
+        match self.left.checked_sub(len as u64) {
+            Some(left) => self.left = left,
+            None => return Err(io::Error::other(TooMuch(self.most))),
+        }
+        Ok(len)
     }
 }
 

@@ -632,3 +632,47 @@ fn the_countries_are_in_order() {
         }
     }
 }
+
+#[test]
+fn no_more_than_is_allowed_is_unpacked() {
+    let text = "a\tr\tb\n".repeat(1000);
+    let at_most = |max_bytes| LoadOptions { max_bytes: Some(max_bytes), ..LoadOptions::default() };
+    for content in [text.clone().into_bytes(), gzip(text.as_bytes()), zstd(text.as_bytes())] {
+        assert_eq!(read("g.tsv", &content, &at_most(6000)).1.rows, 1000);
+        let e = error_with("g.tsv", &content, &at_most(5999)).to_string();
+        assert_eq!(e, "g.tsv: more than 5999 bytes of text, packed or not");
+    }
+    for (name, text) in [("g.ttl", "<a:a> <a:r> <a:b> .\n"), ("g.nt", "<a:a> <a:r> <a:b> .\n")] {
+        let e = error_with(name, text.repeat(10_000), &at_most(100_000)).to_string();
+        assert_eq!(e, format!("{name}: more than 100000 bytes of text, packed or not"));
+    }
+}
+
+#[test]
+fn xml_entities_that_swell_are_refused() {
+    let document = |entities: &str| {
+        format!(
+            "<?xml version=\"1.0\"?>\n<!DOCTYPE rdf:RDF [\n<!ENTITY ns \"http://example.org/\">\n{entities}]>\n\
+             <rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" xmlns:e=\"http://example.org/\">\n\
+             <rdf:Description rdf:about=\"&ns;a\"><e:r rdf:resource=\"&deep;b\"/></rdf:Description>\n</rdf:RDF>\n"
+        )
+    };
+    // Abbreviations of abbreviations are fine.
+    let (graph, _) = default("g.rdf", document("<!ENTITY deep \"&ns;deep/\">\n"));
+    assert_eq!(
+        triples(&graph),
+        owned(&[["http://example.org/a", "http://example.org/r", "http://example.org/deep/b"]])
+    );
+    let doubling: String = (1..20).map(|i| format!("<!ENTITY e{i} \"&e{p};&e{p};\">\n", p = i - 1)).collect();
+    let bomb = document(&format!("<!ENTITY e0 \"0123456789\">\n{doubling}<!ENTITY deep \"&e19;\">\n"));
+    let e = error("g.rdf", bomb).to_string();
+    assert!(e.starts_with("g.rdf:") && e.contains("an XML entity of more than 65536 bytes"), "{e}");
+}
+
+/// One bad line is one bad line, however much its parser finds wrong with it.
+#[test]
+fn a_bad_line_counts_once() {
+    let text = "<a:a> <a:r> <a:b> .\n<a:a> \"x\" y z <a:b> . <q> .\nno <no no\n<a:b> <a:r> <a:c> .\n";
+    let (_, report) = read("g.nt", text, &lenient());
+    assert_eq!((report.rows, report.skipped, report.triples), (4, 2, 2));
+}

@@ -7,7 +7,7 @@ use proptest::test_runner::RngSeed;
 const FORMATS: [Format; 5] = [Format::Tsv, Format::Csv, Format::NTriples, Format::Turtle, Format::RdfXml];
 
 fn options(format: Format, lenient: bool) -> LoadOptions {
-    LoadOptions { format: Some(format), lenient, header: Some(false), columns: None }
+    LoadOptions { format: Some(format), lenient, header: Some(false), ..LoadOptions::default() }
 }
 
 fn run(content: &[u8], options: &LoadOptions) -> Result<(Graph, LoadReport), LoadError> {

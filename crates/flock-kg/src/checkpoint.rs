@@ -26,6 +26,8 @@ use crate::base_walks::base_walks;
 pub const FORMAT_VERSION: &str = "1";
 /// The largest file that is read, in bytes.
 pub const MAX_FILE_BYTES: u64 = 1 << 30;
+/// The longest header of a safetensors file, as in the format's own library.
+const MAX_HEADER_BYTES: u64 = 100_000_000;
 /// The most parameters a model may have (a gigabyte of `f32`).
 pub const MAX_PARAMETERS: u64 = 1 << 28;
 
@@ -644,6 +646,13 @@ fn parse(bytes: &[u8], lenient: bool) -> Result<Checkpoint, CheckpointProblem> {
 fn check_extent(bytes: &[u8]) -> Result<(), CheckpointProblem> {
     let Some((size, rest)) = bytes.split_first_chunk::<8>() else { return Ok(()) };
     let header_len = u64::from_le_bytes(*size);
+    // The crate's own limit, before a tree twenty times the size is built from it.
+    if header_len > MAX_HEADER_BYTES {
+        return Err(format_error(
+            bytes,
+            format!("a header of {header_len} bytes, expected at most {MAX_HEADER_BYTES}"),
+        ));
+    }
     let Some(header) = usize::try_from(header_len).ok().and_then(|n| rest.get(..n)) else { return Ok(()) };
     let header: BTreeMap<String, serde_json::Value> =
         serde_json::from_slice(header).map_err(|e| format_error(bytes, e))?;

@@ -50,6 +50,9 @@ pub enum ModelError {
         /// How many there are.
         count: u32,
     },
+    /// Whoever asked has gone.
+    #[error("stopped")]
+    Stopped,
 }
 
 /// A graph to walk on, some of its edges perhaps hidden.

@@ -347,7 +347,7 @@ fn errors_name_what_is_missing() {
     assert!(
         error("FB15k237")
             .to_string()
-            .ends_with("no such directory; hint: flock-kg datasets fetch FB15k237, or another --data")
+            .ends_with("no such directory; hint: flock-kg datasets fetch FB15k237 --data DIR, or another --data")
     );
     let path = dataset(dir.path(), 1, "transductive", "train");
     std::fs::write(path.join("meta.json"), r#"{"valid_graph": "trian"}"#).unwrap();

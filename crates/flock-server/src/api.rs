@@ -15,8 +15,8 @@ use axum::response::{IntoResponse, Response};
 use flock_kg::answers::{ModelName, Reply};
 use flock_kg::checkpoint::Task;
 use flock_kg::ensemble::Ask;
-use flock_kg::explain::{ExplainOptions, Explanation, explain as explain_answer};
-use flock_kg::graph::{Graph, LoadOptions, NamedEdit, Triple, load_reader};
+use flock_kg::explain::{ExplainOptions, Explanation, explain_while};
+use flock_kg::graph::{Format, Graph, LoadOptions, NamedEdit, Triple, UnknownName, load_reader};
 use flock_kg::question::{BLANK, Question};
 use serde::Serialize;
 use tokio::sync::OwnedSemaphorePermit;
@@ -32,6 +32,9 @@ use crate::request::*;
 use crate::work::Job;
 
 type Shared = State<Arc<App>>;
+
+/// The names of `among` in the graph.
+type Candidates = Result<Arc<[u32]>, UnknownName>;
 
 /// The server lives.
 #[derive(Serialize, ToSchema)]
@@ -158,14 +161,13 @@ impl App {
         })
     }
 
-    /// As [`App::admit`], for work of so many passes: what could not be done in time behind all others is not begun.
-    fn admit_work(&self, passes: usize) -> Result<OwnedSemaphorePermit, Problem> {
-        let permit = self.admit()?;
+    /// What could not be done in time behind all others is not begun.
+    fn foresee(&self, passes: usize) -> Result<(), Problem> {
         if self.work.waiting() > 0 && self.work.expected(passes) > self.limits.deadline.mul_f64(0.8) {
             let error = "so much is waiting that the answer would be late; hint: try again in a second";
             return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, error));
         }
-        Ok(permit)
+        Ok(())
     }
 
     fn ask(&self, graph: &Graph, served: &Served, walks: Option<u32>, passes: u32, seed: u64) -> Result<Ask, Problem> {
@@ -175,20 +177,55 @@ impl App {
         Ok(Ask { walks, passes, seed, options: served.model.walk_options() })
     }
 
-    fn asked(
+    /// The questions in words. Near names for many misspelt ones, and long lists of candidates, take a while: not for the
+    /// threads that speak HTTP.
+    async fn asked(
+        self: &Arc<App>,
+        live: &Arc<Live>,
+        graph: &Arc<Graph>,
+        r: &Arc<PredictRequest>,
+        queries: &[[String; 3]],
+        passes: u32,
+    ) -> Result<Vec<Result<Asked, Problem>>, Problem> {
+        let (app, live, graph, r, queries) = (self.clone(), live.clone(), graph.clone(), r.clone(), queries.to_vec());
+        let parse = move || {
+            let mut among = [None, None];
+            let mut missed = 0;
+            let asked = queries.iter().map(|texts| {
+                let asked = app.asked_one(&live, &graph, texts, &r, passes, &mut among, missed < NEAR_LOOKUPS);
+                missed += usize::from(asked.is_err());
+                asked
+            });
+            asked.collect()
+        };
+        tokio::task::spawn_blocking(parse).await.map_err(|_| late())
+    }
+
+    fn asked_one(
         &self,
         live: &Live,
         graph: &Graph,
         texts: &[String; 3],
         r: &PredictRequest,
         passes: u32,
+        among: &mut [Option<Candidates>; 2], // of each task, once looked up
+        look_near: bool,
     ) -> Result<Asked, Problem> {
+        if !look_near {
+            let found = |(i, text): (usize, &String)| {
+                text == BLANK || if i == 1 { graph.find_relation(text) } else { graph.find_entity(text) }.is_some()
+            };
+            if let Some(i) = (0..3).find(|&i| !found((i, &texts[i]))) {
+                let kind = if i == 1 { "relation" } else { "entity" };
+                let error = format!("unknown {kind} {:?}; near names are looked up for {NEAR_LOOKUPS} only", texts[i]);
+                return Err(Problem::new(StatusCode::NOT_FOUND, error));
+            }
+        }
         let question = Question::parse(graph, texts.each_ref().map(String::as_str))?;
         let task = question.task();
         let served = self.served(task)?.clone();
         let ask = self.ask(graph, &served, r.walks, passes, r.seed)?;
-        let mut among = None;
-        if let Some(names) = &r.among {
+        let candidates = |names: &[String]| -> Candidates {
             let id = |name: &String| match task {
                 Task::Entity => graph.parse_entity(name),
                 Task::Relation => graph.parse_relation(name),
@@ -196,14 +233,16 @@ impl App {
             let mut ids = names.iter().map(id).collect::<Result<Vec<u32>, _>>()?;
             ids.sort_unstable();
             ids.dedup();
-            among = Some(ids);
-        }
-        let fits = |c: &&flock_kg::calibrate::Calibration| c.model == served.name.sha256;
+            Ok(ids.into())
+        };
+        let among = r.among.as_ref().map(|names| among[task as usize].get_or_insert_with(|| candidates(names)).clone());
+        let among = among.transpose()?;
+        let fits = |c: &&flock_kg::calibrate::Calibration| c.model == served.name.sha256 && c.is_of(graph.topology());
         let calibration = live.calibrations.of(task).filter(fits).cloned();
         Ok(Asked { question, served, ask, among, calibration })
     }
 
-    fn manner(&self, r: &PredictRequest, stream: bool) -> Result<(Manner, u32), Problem> {
+    fn manner(&self, r: &PredictRequest, stream: bool, questions: usize) -> Result<(Manner, u32), Problem> {
         let budget = r.budget_ms.map(Duration::from_millis);
         let default = if stream {
             16
@@ -213,7 +252,18 @@ impl App {
             1
         };
         let passes = within("passes", r.passes, default.min(self.limits.passes), 1, self.limits.passes)?;
-        let top = within("top", r.top, 10, 0, 100_000)?;
+        // Replies are held in memory as text until they are read.
+        let mut most = LISTED / questions.max(1);
+        if stream {
+            most = most.min(STREAMED);
+        }
+        if r.explain {
+            most = most.min(EXPLAINED);
+        }
+        let top = match within("top", r.top, most.min(10), 0, most)? {
+            0 => most,
+            top => top,
+        };
         if r.among.as_ref().is_some_and(|a| a.len() > 100_000) {
             return Err(Problem::bad("among has more than 100000 names"));
         }
@@ -224,6 +274,15 @@ impl App {
         Instant::now() + self.limits.deadline
     }
 }
+
+/// The most answers listed in the replies to one request.
+const LISTED: usize = 100_000;
+/// The most listed in each reply of a stream.
+const STREAMED: usize = 1_000;
+/// The most that get a reason.
+const EXPLAINED: usize = 100;
+/// So many misspelt questions of a request are told near names.
+const NEAR_LOOKUPS: usize = 16;
 
 fn late() -> Problem {
     Problem::new(
@@ -278,7 +337,7 @@ pub async fn info(State(app): Shared, q: Queried<GraphQuery>) -> Result<Json<Inf
     let models = app.models.iter().map(|m| ModelInfo {
         name: m.name.clone(),
         walks: m.model.meta().base_walks(topology.num_nodes(), topology.num_triples()),
-        calibrated: live.calibrations.of(m.name.task).is_some_and(|c| c.model == m.name.sha256),
+        calibrated: live.calibrations.of(m.name.task).is_some_and(|c| c.model == m.name.sha256 && c.is_of(topology)),
     });
     let l = &app.limits;
     Ok(Json(Info {
@@ -351,8 +410,9 @@ async fn names(app: &Arc<App>, q: NamesQuery, entities: bool) -> Result<Json<Nam
         return Err(Problem::bad("q is longer than 4096 bytes"));
     }
     let live = app.live(q.graph.as_deref())?;
-    let _permit = app.admit()?;
+    let permit = app.admit()?;
     let search = move || {
+        let _permit = permit; // till the work is done, whoever waits for it
         let (graph, indexes) = (live.graph(), live.indexes());
         let (names, index) = match entities {
             true => (graph.entities(), &indexes.entities),
@@ -369,7 +429,6 @@ struct Listener {
     job: Arc<Questions>,
     news: UnboundedReceiver<News>,
     deadline: Pin<Box<tokio::time::Sleep>>,
-    _permit: OwnedSemaphorePermit,
     over: bool,
 }
 
@@ -380,19 +439,37 @@ impl Drop for Listener {
 }
 
 impl Listener {
-    fn new(app: &Arc<App>, graph: Arc<Graph>, asked: Vec<Asked>, manner: Manner) -> Result<Listener, Problem> {
-        let passes = asked.iter().map(|a| a.ask.passes as usize).sum();
-        let permit = app.admit_work(passes)?;
+    fn new(
+        app: &Arc<App>,
+        graph: Arc<Graph>,
+        asked: Vec<Asked>,
+        manner: Manner,
+        permit: OwnedSemaphorePermit,
+    ) -> Result<Listener, Problem> {
+        // How many passes a budget has room for shows later.
+        let each = |a: &Asked| if manner.budget.is_some() { 1 } else { a.ask.passes as usize };
+        app.foresee(asked.iter().map(each).sum())?;
         let (sender, news) = unbounded_channel();
-        let job = Questions::new(graph, app.work.clone(), asked, manner, sender);
+        let job = Questions::new(graph, app.work.clone(), asked, manner, sender, permit);
         app.work.submit(job.clone());
-        let deadline = Box::pin(tokio::time::sleep_until(app.deadline()));
-        Ok(Listener { job, news, deadline, _permit: permit, over: false })
+        let deadline = app.deadline();
+        // A client that has stopped reading does not ask for news, and must not keep its place in the queue.
+        let late = Arc::downgrade(&job);
+        tokio::spawn(async move {
+            tokio::time::sleep_until(deadline).await;
+            if let Some(job) = late.upgrade() {
+                job.cancel();
+            }
+        });
+        Ok(Listener { job, news, deadline: Box::pin(tokio::time::sleep_until(deadline)), over: false })
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<News, Problem>> {
         match self.news.poll_recv(context) {
-            Poll::Ready(Some(news)) => Poll::Ready(Ok(news)),
+            Poll::Ready(Some(news)) => {
+                self.job.heard(&news);
+                Poll::Ready(Ok(news))
+            }
             // The job holds the sender, so this is a job that was dropped: the server is shutting down.
             Poll::Ready(None) => Poll::Ready(Err(late())),
             Poll::Pending => self.deadline.as_mut().poll(context).map(|()| Err(late())),
@@ -409,15 +486,17 @@ impl Listener {
     (status = 200, description = "A reply to `query`, or `{\"replies\": […]}` to `queries`", body = Reply<'static>),
     (status = 400, body = Problem), (status = 404, body = Problem), (status = 429, body = Problem), (status = 503, body = Problem)))]
 pub async fn predict(State(app): Shared, request: Request) -> Result<Response, Problem> {
-    let r: PredictRequest = json_body(&app, request).await?;
+    let r: Arc<PredictRequest> = Arc::new(json_body(&app, request).await?);
     let live = app.live(r.graph.as_deref())?;
     let graph = live.graph();
-    let (manner, passes) = app.manner(&r, false)?;
+    let (manner, passes) = app.manner(&r, false, r.queries.as_ref().map_or(1, Vec::len))?;
     let as_json = |text: String| ([(header::CONTENT_TYPE, "application/json")], text).into_response();
     match (&r.query, &r.queries) {
         (Some(texts), None) => {
-            let asked = app.asked(&live, &graph, texts, &r, passes)?;
-            let mut listener = Listener::new(&app, graph, vec![asked], manner)?;
+            let permit = app.admit()?;
+            let asked = app.asked(&live, &graph, &r, std::slice::from_ref(texts), passes).await?;
+            let asked = asked.into_iter().collect::<Result<Vec<Asked>, Problem>>()?;
+            let mut listener = Listener::new(&app, graph, asked, manner, permit)?;
             match listener.next().await? {
                 News::Final(_, reply) => {
                     reply.map(as_json).map_err(|e| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, e))
@@ -435,18 +514,19 @@ pub async fn predict(State(app): Shared, request: Request) -> Result<Response, P
             let failed = |texts: &[String; 3], p: &Problem| {
                 serde_json::json!({ "query": texts, "error": p.error, "near": p.near }).to_string()
             };
-            for (i, texts) in queries.iter().enumerate() {
-                match app.asked(&live, &graph, texts, &r, passes) {
+            let permit = app.admit()?;
+            for (i, question) in app.asked(&live, &graph, &r, queries, passes).await?.into_iter().enumerate() {
+                match question {
                     Ok(question) => {
                         asked.push(question);
                         places.push(i);
                     }
-                    Err(problem) => replies[i] = Some(failed(texts, &problem)),
+                    Err(problem) => replies[i] = Some(failed(&queries[i], &problem)),
                 }
             }
             let expected = asked.len();
             if expected > 0 {
-                let mut listener = Listener::new(&app, graph, asked, manner)?;
+                let mut listener = Listener::new(&app, graph, asked, manner, permit)?;
                 for _ in 0..expected {
                     if let News::Final(q, reply) = listener.next().await? {
                         let i = places[q];
@@ -491,15 +571,17 @@ impl futures_core::Stream for Listener {
     (status = 200, description = "Events `answers`, `done`, `problem`", body = Reply<'static>, content_type = "text/event-stream"),
     (status = 400, body = Problem), (status = 404, body = Problem), (status = 429, body = Problem)))]
 pub async fn stream(State(app): Shared, request: Request) -> Result<Response, Problem> {
-    let r: PredictRequest = json_body(&app, request).await?;
+    let r: Arc<PredictRequest> = Arc::new(json_body(&app, request).await?);
     let (Some(texts), None) = (&r.query, &r.queries) else {
         return Err(Problem::bad("expected query: a stream answers one question"));
     };
     let live = app.live(r.graph.as_deref())?;
     let graph = live.graph();
-    let (manner, passes) = app.manner(&r, true)?;
-    let asked = app.asked(&live, &graph, texts, &r, passes)?;
-    let listener = Listener::new(&app, graph, vec![asked], manner)?;
+    let (manner, passes) = app.manner(&r, true, 1)?;
+    let permit = app.admit()?;
+    let asked = app.asked(&live, &graph, &r, std::slice::from_ref(texts), passes).await?;
+    let asked = asked.into_iter().collect::<Result<Vec<Asked>, Problem>>()?;
+    let listener = Listener::new(&app, graph, asked, manner, permit)?;
     Ok(Sse::new(listener).keep_alive(KeepAlive::default()).into_response())
 }
 
@@ -520,26 +602,35 @@ pub async fn explain(State(app): Shared, request: Request) -> Result<Response, P
     let r: ExplainRequest = json_body(&app, request).await?;
     let live = app.live(r.graph.as_deref())?;
     let graph = live.graph();
-    let mut texts = r.triple.each_ref().map(String::as_str);
-    let place = r.blank as usize;
-    let answer = std::mem::replace(&mut texts[place], BLANK);
-    let question = Question::parse(&graph, texts)?;
-    let answer = if place == 1 { graph.parse_relation(answer) } else { graph.parse_entity(answer) }?;
+    let permit = app.admit()?;
+    let (of, triple, place) = (graph.clone(), r.triple.clone(), r.blank as usize);
+    let parse = move || -> Result<(Question, u32), Problem> {
+        let mut texts = triple.each_ref().map(String::as_str);
+        let answer = std::mem::replace(&mut texts[place], BLANK);
+        let question = Question::parse(&of, texts)?;
+        let answer = if place == 1 { of.parse_relation(answer) } else { of.parse_entity(answer) }?;
+        Ok((question, answer))
+    };
+    let (question, answer) = tokio::task::spawn_blocking(parse).await.map_err(|_| late())??;
     let served = app.served(question.task())?.clone();
     let passes = within("passes", r.passes, 4, 1, app.limits.passes.min(16))?;
     let top = within("top", r.top, 5, 1, 1000)?;
     let ask = app.ask(&graph, &served, r.walks, passes, r.seed)?;
-    let permit = app.admit_work(1)?;
+    let options = ExplainOptions::default();
+    let times = if r.check { 2 + options.draws } else { 1 };
+    app.foresee((passes * times) as usize)?;
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let work = app.work.clone();
+    let over = Arc::new(AtomicBool::new(false));
+    let left = over.clone();
     let run = move || {
         let _permit = permit;
-        let options = ExplainOptions::default();
-        let explain = || explain_answer(&served.model, &graph, &question, answer, ask, top, r.check, &options);
+        let go_on = || !left.load(Ordering::Relaxed);
+        let explain = || explain_while(&go_on, &served.model, &graph, &question, answer, ask, top, r.check, &options);
         let found = work.install(|| explain().map(|e| serde_json::to_string(&e)));
         let _ = sender.send(found);
     };
-    let job = Arc::new(Whole { work: Mutex::new(Some(run)), over: AtomicBool::new(false) });
+    let job = Arc::new(Whole { work: Mutex::new(Some(run)), over });
     app.work.submit(job.clone());
     let _abandon = Abandon(job, |job| job.over.store(true, Ordering::Relaxed));
     match tokio::time::timeout_at(app.deadline(), receiver).await {
@@ -556,25 +647,26 @@ pub async fn neighbourhood(State(app): Shared, q: Queried<NeighbourhoodQuery>) -
     let q = query(q)?;
     let limit = within("limit", q.limit, 60, 1, 300)?;
     let graph = app.live(q.graph.as_deref())?.graph();
-    let mut centres = vec![graph.parse_entity(&q.entity)?];
-    if let Some(other) = &q.other {
-        centres.push(graph.parse_entity(other)?);
-    }
-    let _permit = app.admit()?;
-    let look = move || {
+    let permit = app.admit()?;
+    let look = move || -> Result<Neighbourhood, Problem> {
+        let _permit = permit;
+        let mut centres = vec![graph.parse_entity(&q.entity)?];
+        if let Some(other) = &q.other {
+            centres.push(graph.parse_entity(other)?);
+        }
         let topology = graph.topology();
         let (nodes, triples) = topology.neighbourhood(&centres, limit);
         let entity = |id: u32| graph.entities().get(id).to_string();
-        Neighbourhood {
+        Ok(Neighbourhood {
             entities: nodes.iter().map(|v| entity(*v)).collect(),
             degrees: nodes.iter().map(|v| topology.degree(*v)).collect(),
             triples: triples
                 .iter()
                 .map(|t| [entity(t.head), graph.relations().get(t.relation).to_string(), entity(t.tail)])
                 .collect(),
-        }
+        })
     };
-    Ok(Json(tokio::task::spawn_blocking(look).await.map_err(|_| late())?))
+    Ok(Json(tokio::task::spawn_blocking(look).await.map_err(|_| late())??))
 }
 
 /// Adds and removes triples, all or none; the next question sees them.
@@ -587,7 +679,7 @@ pub async fn triples(State(app): Shared, request: Request) -> Result<Json<Edited
     if count == 0 || count > app.limits.edits {
         return Err(Problem::bad(format!("found {count} triples, expected 1 to {}", app.limits.edits)));
     }
-    for (place, name) in r.add.iter().flat_map(|t| ["head", "relation", "tail"].into_iter().zip(t)) {
+    for (place, name) in r.add.iter().chain(&r.remove).flat_map(|t| ["head", "relation", "tail"].into_iter().zip(t)) {
         let wrong = match name.as_str() {
             "" => "is empty",
             BLANK => "is ?, which always stands for what is asked",
@@ -598,8 +690,9 @@ pub async fn triples(State(app): Shared, request: Request) -> Result<Json<Edited
     }
     let kept = r.graph.is_none() && app.kept;
     let live = app.live(r.graph.as_deref())?;
-    let _permit = app.admit()?;
+    let permit = app.admit()?;
     let edit = move || {
+        let _permit = permit;
         let named = |t: &'_ [String; 3], present| (t.clone(), present);
         let all: Vec<_> =
             r.remove.iter().map(|t| named(t, false)).chain(r.add.iter().map(|t| named(t, true))).collect();
@@ -623,12 +716,25 @@ pub async fn graphs(State(app): Shared, q: Queried<UploadQuery>, request: Reques
     let q = query(q)?;
     // Types that a page of another site cannot send unasked.
     let kinds = ["text/tab-separated-values", "text/csv", "text/turtle", "application/n-triples"];
+    // A body waits in memory, so it needs a place in the queue.
+    let permit = app.admit()?;
+    let kind = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
+    // Whatever comes as tab-separated is looked at: pages call anything so.
+    let format = match kind.split(';').next().unwrap_or("").trim() {
+        "text/csv" => Some(Format::Csv),
+        "text/turtle" => Some(Format::Turtle),
+        "application/n-triples" => Some(Format::NTriples),
+        _ => None,
+    };
     let bytes = body(&app, request, app.limits.upload, &kinds).await?;
-    let _permit = app.admit()?;
     let name: String = q.name.unwrap_or_default().chars().filter(|c| !c.is_control()).take(100).collect();
     let name = if name.is_empty() { "uploaded graph".to_string() } else { name };
     let shown = name.clone();
-    let load = move || load_reader(&shown, &bytes[..], &LoadOptions::default());
+    let max_bytes = Some(app.limits.upload as u64);
+    let load = move || {
+        let _permit = permit;
+        load_reader(&shown, &bytes[..], &LoadOptions { format, max_bytes, ..LoadOptions::default() })
+    };
     let (graph, _) = tokio::task::spawn_blocking(load).await.map_err(|_| late())?.map_err(Problem::bad)?;
     let (entities, relations) = (graph.topology().num_nodes(), graph.topology().num_relations());
     let triples = graph.topology().num_triples();

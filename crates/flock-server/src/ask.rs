@@ -8,11 +8,12 @@ use flock_kg::answers::{ModelName, Ranking, Reply, Request};
 use flock_kg::budget::{Steadiness, Stopped};
 use flock_kg::calibrate::Calibration;
 use flock_kg::ensemble::{Ask, Scores, Tally};
-use flock_kg::explain::{ExplainOptions, evidence};
+use flock_kg::explain::{ExplainOptions, evidence_while};
 use flock_kg::graph::Graph;
 use flock_kg::model::{Draw, Model, PassBuffers, PassScores, View};
 use flock_kg::question::Question;
 use flock_kg::update::Team;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::work::{Job, Work};
@@ -34,7 +35,7 @@ pub struct Asked {
     /// How.
     pub ask: Ask,
     /// Candidates, if not all.
-    pub among: Option<Vec<u32>>,
+    pub among: Option<Arc<[u32]>>,
     /// What makes probabilities, if not σ.
     pub calibration: Option<Calibration>,
 }
@@ -75,7 +76,12 @@ pub struct Questions {
     open: AtomicUsize,
     over: AtomicBool,
     news: UnboundedSender<News>,
+    unread: AtomicUsize, // bytes of replies so far that wait to be heard
+    permit: Mutex<Option<OwnedSemaphorePermit>>,
 }
+
+/// When so much waits to be read, what comes after the next pass is as good.
+const MOST_UNREAD: usize = 1 << 20;
 
 #[derive(Default)]
 struct State {
@@ -93,6 +99,7 @@ impl Questions {
         asked: Vec<Asked>,
         manner: Manner,
         news: UnboundedSender<News>,
+        permit: OwnedSemaphorePermit,
     ) -> Arc<Questions> {
         let firsts = std::iter::once(0).chain(asked.iter().scan(0, |sum, a| {
             *sum += a.ask.passes.max(1) as usize;
@@ -113,12 +120,22 @@ impl Questions {
             asked,
             manner,
             news,
+            unread: AtomicUsize::new(0),
+            permit: Mutex::new(Some(permit)),
         })
     }
 
-    /// Nobody waits any more.
+    /// Nobody waits any more, or there is nothing left to wait for: another request may come in.
     pub fn cancel(&self) {
         self.over.store(true, Ordering::Relaxed);
+        drop(self.permit.lock().unwrap_or_else(|e| e.into_inner()).take());
+    }
+
+    /// Some news has been taken.
+    pub fn heard(&self, news: &News) {
+        if let News::SoFar(reply) = news {
+            self.unread.fetch_sub(reply.len(), Ordering::Relaxed);
+        }
     }
 
     fn request(&self, q: usize) -> Request<'_> {
@@ -155,7 +172,8 @@ impl Questions {
             let view = View { topology: self.graph.topology(), mask: None };
             let ask = Ask { passes: passes.min(PASSES), ..ask };
             let options = ExplainOptions::default();
-            let find = || evidence(&served.model, view, &question.query, ask, &ids, &options);
+            let go_on = || !self.is_over();
+            let find = || evidence_while(&go_on, &served.model, view, &question.query, ask, &ids, &options);
             let found = self.work.install(find).map_err(|e| e.to_string())?;
             let found: Vec<_> = found.into_iter().map(|(_, evidence)| evidence).collect();
             reply = reply.with_reasons(&self.graph, &found);
@@ -213,7 +231,8 @@ impl Job for Questions {
             }
         }
         let passes = state.tally.passes();
-        if ending.is_none() && (passes == before || !self.manner.stream) {
+        let unread = self.unread.load(Ordering::Relaxed) > MOST_UNREAD;
+        if ending.is_none() && (passes == before || !self.manner.stream || unread) {
             return;
         }
         state.finished = ending.is_some();
@@ -226,6 +245,7 @@ impl Job for Questions {
                 self.cancel(); // of units that a budget has spared
             }
         } else if let Ok(reply) = self.reply(q, &scores, passes, None, false) {
+            self.unread.fetch_add(reply.len(), Ordering::Relaxed);
             // Under the lock, so that replies leave in the order of their passes.
             let _ = self.news.send(News::SoFar(reply));
         }
@@ -237,7 +257,7 @@ pub struct Whole<F> {
     /// What to do; it is done once.
     pub work: Mutex<Option<F>>,
     /// Whether nobody waits for it.
-    pub over: AtomicBool,
+    pub over: Arc<AtomicBool>,
 }
 
 impl<F: FnOnce() + Send> Job for Whole<F> {
@@ -247,6 +267,10 @@ impl<F: FnOnce() + Send> Job for Whole<F> {
 
     fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
+    }
+
+    fn units_are_passes(&self) -> bool {
+        false
     }
 
     fn run(&self, _: usize, _: &mut PassBuffers, _: Team) {

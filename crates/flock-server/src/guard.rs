@@ -69,9 +69,8 @@ impl App {
 
     fn check_token(&self, request: &Request) -> Result<(), Problem> {
         let Some(token) = &self.token else { return Ok(()) };
-        let shown = request.headers().get(header::AUTHORIZATION).map(|v| v.as_bytes()).unwrap_or(b"");
-        let shown = shown.strip_prefix(b"Bearer ").unwrap_or(b"");
-        if same(shown, token.as_bytes()) {
+        let shown = request.headers().get(header::AUTHORIZATION).and_then(|v| v.as_bytes().strip_prefix(b"Bearer "));
+        if shown.is_some_and(|shown| same(shown, token.as_bytes())) {
             return Ok(());
         }
         Err(Problem::new(

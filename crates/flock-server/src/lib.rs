@@ -41,7 +41,7 @@ pub use serve::{ServeError, serve};
 pub struct Limits {
     /// Bytes of a JSON body.
     pub body: usize,
-    /// Bytes of an uploaded graph.
+    /// Bytes of an uploaded graph, as it comes and unpacked.
     pub upload: usize,
     /// Questions in a request.
     pub batch: usize,
@@ -59,7 +59,7 @@ pub struct Limits {
     pub connections: usize,
     /// Time for an answer.
     pub deadline: Duration,
-    /// Time for a request's head, and for its body.
+    /// Time for a request's head, for its body, and for a client to take some of its answer.
     pub body_time: Duration,
 }
 
@@ -121,6 +121,8 @@ impl App {
     /// Starts the threads that compute.
     pub fn new(options: Options) -> Arc<App> {
         let loopback = options.listen.ip().is_loopback();
+        // An empty token, which a variable without a value gives, is none.
+        let token = options.token.filter(|token| !token.is_empty());
         Arc::new(App {
             main: options.main,
             kept: options.kept,
@@ -129,8 +131,8 @@ impl App {
             work: Work::start(options.pool),
             queue: Arc::new(Semaphore::new(options.limits.queue)),
             // Anybody on this machine may write; from elsewhere only with a token.
-            writable: loopback || options.token.is_some(),
-            token: options.token,
+            writable: loopback || token.is_some(),
+            token,
             guard_reads: options.guard_reads,
             loopback,
             limits: options.limits,

@@ -4,13 +4,14 @@
 //! with the last, commits to the store, and only then is published and acknowledged. When a patch has grown, a thread builds a
 //! fresh index beside the work and the edits made meanwhile are put on top of it.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 use flock_kg::calibrate::Calibrations;
-use flock_kg::graph::{Graph, GraphError, NameIndex, NamedEdit};
+use flock_kg::graph::{Graph, GraphError, NameIndex, NamedEdit, Names};
 
-use crate::store::{Store, StoreError, StoredEdit};
+use crate::store::{Store, StoreError, Stored, StoredEdit};
 
 /// A patch is folded into a fresh index when it has as many slots as an eighth of the graph, within these bounds.
 const FEW_SLOTS: usize = 1 << 16;
@@ -84,8 +85,13 @@ impl Live {
         calibrations: Calibrations,
     ) -> Result<Arc<Live>, LiveError> {
         let store = edits.map(Store::open).transpose()?;
-        let kept = store.as_ref().map_or_else(|| Ok(Vec::new()), Store::read)?;
-        let graph = if kept.is_empty() { graph } else { graph.edited(&named(&kept))? };
+        let Stored { names, edits } = store.as_ref().map(Store::read).transpose()?.unwrap_or_default();
+        let [entities, relations] = names.each_ref().map(|names| names.iter().map(String::as_str));
+        let graph = match names.iter().all(Vec::is_empty) {
+            true => graph,
+            false => graph.with_names(entities, relations)?,
+        };
+        let graph = if edits.is_empty() { graph } else { graph.edited(&named(&edits))? };
         let live = Arc::new(Live {
             name,
             calibrations,
@@ -134,16 +140,24 @@ impl Live {
         let mut triples: Vec<[&str; 3]> = edits.iter().map(|e| e.triple).collect();
         triples.sort_unstable();
         triples.dedup();
-        let (mut added, mut removed) = (0, 0);
+        // What changes nothing is not kept.
+        let mut changes = Vec::new();
         for triple in triples {
-            match (has(&before, triple), has(&after, triple)) {
-                (false, true) => added += 1,
-                (true, false) => removed += 1,
-                _ => {}
+            let present = has(&after, triple);
+            if present != has(&before, triple) {
+                changes.push(NamedEdit { triple, present });
             }
         }
-        if let Some(store) = &mut writer.store {
-            store.commit(edits)?;
+        let added = changes.iter().filter(|c| c.present).count();
+        let removed = changes.len() - added;
+        let new = |before: &Names, after: &Names| -> Range<u32> { before.len() as u32..after.len() as u32 };
+        let entities = new(before.entities(), after.entities()).map(|id| after.entities().get(id));
+        let relations = new(before.relations(), after.relations()).map(|id| after.relations().get(id));
+        let names: [Vec<&str>; 2] = [entities.collect(), relations.collect()];
+        if let Some(store) = &mut writer.store
+            && !(changes.is_empty() && names.iter().all(Vec::is_empty))
+        {
+            store.commit(&changes, names)?;
         }
         if let Some(since) = &mut writer.since {
             since.extend(edits.iter().map(|e| (e.triple.map(str::to_string), e.present)));
@@ -226,9 +240,20 @@ mod tests {
         assert!(live.graph().topology().num_edits() <= 1);
         assert_eq!(live.graph().topology().num_triples(), 30 + 70_001);
 
-        let now = all(&live.graph());
+        // A name that has lost its edges is a name still, and all keep their ids.
+        live.edit(&[add(["Zeta", "likes", "Alpha"])]).unwrap();
+        live.edit(&[remove(["Zeta", "likes", "Alpha"]), remove(["Zeta", "likes", "Alpha"])]).unwrap();
+        let names = |live: &Live| live.graph().entities().iter().map(str::to_string).collect::<Vec<_>>();
+        let (now, called) = (all(&live.graph()), names(&live));
+        assert_eq!(&called[called.len() - 2..], ["Zeta", "Alpha"]);
         drop(unpoisoned(&live.writer).store.take());
         let again = Live::open("ring".into(), ring(30), Some(&file), Calibrations::default()).unwrap();
         assert_eq!(all(&again.graph()), now);
+        assert_eq!(names(&again), called);
+        // What changes nothing is not written.
+        let size = |live: &Live| unpoisoned(&live.writer).store.as_ref().unwrap().read().unwrap().edits.len();
+        let before = size(&again);
+        again.edit(&[remove(["who", "knows", "whom"]), add(["n5", "next", "n6"])]).unwrap();
+        assert_eq!(size(&again), before);
     }
 }

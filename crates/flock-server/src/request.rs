@@ -17,7 +17,8 @@ pub struct PredictRequest {
     pub query: Option<[String; 3]>,
     /// Several questions instead; each fails or is answered on its own.
     pub queries: Option<Vec<[String; 3]>>,
-    /// Answers to list, 10 if left out; 0 for all that a walk reached.
+    /// Answers to list, 10 if left out; 0 for all that a walk reached. At most 100000 in all replies of a request, 1000 in a
+    /// stream, 100 with reasons.
     pub top: Option<usize>,
     /// Leave out answers that the graph already has.
     #[serde(default)]

@@ -2,7 +2,7 @@
 //!
 //! The key is head, relation and tail by name, the value whether the graph has the triple. What was written last about a triple
 //! counts, so opening the store and applying all of it gives the edited graph, whatever the order. A commit is one transaction,
-//! on disk when it returns.
+//! on disk when it returns. New names are kept in the order they came in: ids follow it, and walks follow ids.
 
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,8 @@ use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
 type Key = (&'static str, &'static str, &'static str);
 const EDITS: TableDefinition<'static, Key, bool> = TableDefinition::new("edits-1");
+const NAMES: [TableDefinition<'static, u64, &'static str>; 2] =
+    [TableDefinition::new("entities-1"), TableDefinition::new("relations-1")];
 
 /// Why edits cannot be read or kept.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +25,15 @@ pub struct StoreError {
 
 /// A triple by its names, and whether the graph has it.
 pub type StoredEdit = ([String; 3], bool);
+
+/// What a store holds.
+#[derive(Default)]
+pub struct Stored {
+    /// Entities and relations that the graph file lacks, in the order they came in.
+    pub names: [Vec<String>; 2],
+    /// Edits, in the order of their names.
+    pub edits: Vec<StoredEdit>,
+}
 
 /// The edits of one graph.
 pub struct Store {
@@ -63,29 +74,33 @@ impl Store {
         StoreError { file: self.path.display().to_string(), source: Box::new(source), hint }
     }
 
-    /// All edits.
-    pub fn read(&self) -> Result<Vec<StoredEdit>, StoreError> {
-        let Some(database) = &self.database else { return Ok(Vec::new()) };
-        let read = || -> Result<Vec<StoredEdit>, redb::Error> {
+    /// All of it.
+    pub fn read(&self) -> Result<Stored, StoreError> {
+        let Some(database) = &self.database else { return Ok(Stored::default()) };
+        let read = || -> Result<Stored, redb::Error> {
             let transaction = database.begin_read()?;
-            let table = match transaction.open_table(EDITS) {
-                Ok(table) => table,
-                Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
-                Err(e) => return Err(e.into()),
-            };
-            let mut edits = Vec::new();
-            for row in table.iter()? {
-                let (key, present) = row?;
-                let (head, relation, tail) = key.value();
-                edits.push(([head, relation, tail].map(str::to_string), present.value()));
+            let mut stored = Stored::default();
+            for (names, table) in stored.names.iter_mut().zip(NAMES) {
+                if let Some(table) = there(transaction.open_table(table))? {
+                    for row in table.iter()? {
+                        names.push(row?.1.value().to_string());
+                    }
+                }
             }
-            Ok(edits)
+            if let Some(table) = there(transaction.open_table(EDITS))? {
+                for row in table.iter()? {
+                    let (key, present) = row?;
+                    let (head, relation, tail) = key.value();
+                    stored.edits.push(([head, relation, tail].map(str::to_string), present.value()));
+                }
+            }
+            Ok(stored)
         };
         read().map_err(|e| self.error(e, "the file is damaged or of another program; move it away"))
     }
 
-    /// Keeps edits, all or none. When this returns they are on disk.
-    pub fn commit(&mut self, edits: &[NamedEdit<'_>]) -> Result<(), StoreError> {
+    /// Keeps edits and the entities and relations that came with them, all or none. When this returns they are on disk.
+    pub fn commit(&mut self, edits: &[NamedEdit<'_>], names: [Vec<&str>; 2]) -> Result<(), StoreError> {
         let database = self.database()?;
         let write = || -> Result<(), redb::Error> {
             let transaction = database.begin_write()?;
@@ -96,9 +111,25 @@ impl Store {
                     table.insert((head, relation, tail), edit.present)?;
                 }
             }
+            for (names, table) in names.iter().zip(NAMES) {
+                let mut table = transaction.open_table(table)?;
+                let next = table.last()?.map_or(0, |(last, _)| last.value() + 1);
+                for (number, name) in (next..).zip(names) {
+                    table.insert(number, *name)?;
+                }
+            }
             transaction.commit()?;
             Ok(())
         };
         write().map_err(|e| self.error(e, "is the disk full?"))
+    }
+}
+
+/// A table, if it has been made.
+fn there<T>(opened: Result<T, redb::TableError>) -> Result<Option<T>, redb::Error> {
+    match opened {
+        Ok(table) => Ok(Some(table)),
+        Err(redb::TableError::TableDoesNotExist(_)) => Ok(None),
+        Err(e) => Err(e.into()),
     }
 }

@@ -21,6 +21,10 @@ pub trait Job: Send + Sync {
     fn run(&self, unit: usize, buffers: &mut PassBuffers, team: Team);
     /// Whether nobody waits for the rest.
     fn is_over(&self) -> bool;
+    /// Whether the time of a unit says what a pass takes.
+    fn units_are_passes(&self) -> bool {
+        true
+    }
 }
 
 /// The threads and what waits for them.
@@ -126,10 +130,12 @@ impl Work {
             if ran.is_err() {
                 buffers = PassBuffers::default();
             }
+            if job.units_are_passes() {
+                // One part new to seven parts old; two threads that do this at once lose a measurement, no more.
+                let (took, pace) = (begin.elapsed().as_nanos() as u64, self.pace.load(Ordering::Relaxed));
+                self.pace.store(if pace == 0 { took } else { pace - pace / 8 + took / 8 }, Ordering::Relaxed);
+            }
             drop(job);
-            // One part new to seven parts old; two threads that do this at once lose a measurement, no more.
-            let (took, pace) = (begin.elapsed().as_nanos() as u64, self.pace.load(Ordering::Relaxed));
-            self.pace.store(if pace == 0 { took } else { pace - pace / 8 + took / 8 }, Ordering::Relaxed);
             self.units.fetch_add(1, Ordering::Relaxed);
             state = self.lock();
             state.busy -= 1;

@@ -246,6 +246,17 @@ async fn refusals_have_a_status_and_say_why() {
         (json!({"query": ["Portugal", "borders", "?"], "seed": -1}), 400, "the body is not what was expected"),
         (json!({"query": ["Portugal", "borders", "?"], "graph": "../../etc/passwd"}), 404, "no such uploaded graph"),
         (json!({"queries": []}), 400, "found 0 queries, expected 1 to 256"),
+        (json!({"query": ["Portugal", "borders", "?"], "top": 100001}), 400, "top is 100001, expected 0 to 100000"),
+        (
+            json!({"queries": [["Portugal", "borders", "?"], ["Spain", "borders", "?"]], "top": 60000}),
+            400,
+            "top is 60000, expected 0 to 50000",
+        ),
+        (
+            json!({"query": ["Portugal", "borders", "?"], "top": 101, "explain": true}),
+            400,
+            "top is 101, expected 0 to 100",
+        ),
         (json!({"query": ["Portugal", "borders", "?"], "queries": []}), 400, "either query or queries"),
     ];
     for (body, status, text) in cases {
@@ -272,6 +283,10 @@ async fn tokens_guard_writes_and_reads_if_wished() {
     let (listen, o) = open();
     let app = router(App::new(Options { listen, ..o }));
     let edit = json!({"add": [["a", "b", "c"]]});
+    assert_eq!(post(&app, "/api/v1/triples", edit.clone()).await.status, StatusCode::FORBIDDEN);
+    // A variable without a value makes no token.
+    let (listen, o) = open();
+    let app = router(App::new(Options { listen, token: Some(String::new()), ..o }));
     assert_eq!(post(&app, "/api/v1/triples", edit.clone()).await.status, StatusCode::FORBIDDEN);
     for guard_reads in [false, true] {
         let (listen, o) = open();
@@ -308,6 +323,39 @@ async fn a_full_queue_and_a_deadline() {
     while post(&app, "/api/v1/predict", quick()).await.status != StatusCode::OK {
         assert!(begin.elapsed() < Duration::from_secs(20));
     }
+}
+
+#[tokio::test]
+async fn a_stream_that_nobody_reads_gives_up_its_place() {
+    let limits = Limits { queue: 1, walks: 512, deadline: Duration::from_millis(300), ..Limits::default() };
+    let app = router(App::new(Options { limits, ..options() }));
+    let slow = json!({"query": ["Portugal", "borders", "?"], "walks": 512, "passes": 64}).to_string();
+    let request = Request::post("/api/v1/predict/stream").header("host", "localhost");
+    let request = request.header("content-type", "application/json").body(Body::from(slow)).unwrap();
+    let unread = app.clone().oneshot(request).await.unwrap();
+    let quick = || json!({"query": ["Portugal", "borders", "?"], "walks": 1});
+    assert_eq!(post(&app, "/api/v1/predict", quick()).await.status, StatusCode::TOO_MANY_REQUESTS);
+    let begin = std::time::Instant::now();
+    while post(&app, "/api/v1/predict", quick()).await.status != StatusCode::OK {
+        assert!(begin.elapsed() < Duration::from_secs(20));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    drop(unread);
+}
+
+#[tokio::test]
+async fn misspelt_batches_and_long_names() {
+    let app = app();
+    let queries = vec![json!(["Portgual", "borders", "?"]); 20];
+    let batch = post(&app, "/api/v1/predict", json!({"queries": queries, "walks": 1})).await.json();
+    let replies = batch["replies"].as_array().unwrap();
+    assert!(replies[..16].iter().all(|r| r["near"] == json!(["Portugal"])));
+    let unknown = |r: &Value| r["error"].as_str().unwrap().starts_with("unknown entity \"Portgual\"");
+    assert!(replies[16..].iter().all(|r| r["near"] == json!([]) && unknown(r)), "{batch}");
+    let long = "x".repeat(5000);
+    let removed = post(&app, "/api/v1/triples", json!({"remove": [[long, "b", "c"]]})).await;
+    assert_eq!(removed.status, StatusCode::BAD_REQUEST);
+    assert!(removed.text.contains("longer than 4096 bytes"), "{}", removed.text);
 }
 
 #[tokio::test]

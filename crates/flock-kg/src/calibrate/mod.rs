@@ -41,6 +41,9 @@ pub struct CalibrateOptions {
 pub struct Calibration {
     /// SHA-256 of the model's checkpoint.
     pub model: String,
+    /// Entities, relations and triples of the graph. Files from before this was kept have none.
+    #[serde(default)]
+    pub graph: Option<[u64; 3]>,
     /// Base walk count `n` it was made with.
     pub walks: u32,
     /// Passes it was made with.
@@ -57,6 +60,18 @@ pub struct Calibration {
     pub error_after: f64,
     /// The map.
     pub map: Isotonic,
+}
+
+impl Calibration {
+    /// Whether the graph is about the one it was made on: a tenth more or less of everything is the same graph, edited.
+    pub fn is_of(&self, topology: &Topology) -> bool {
+        let near = |(a, b): (u64, u64)| 10 * a.abs_diff(b) <= a.max(b);
+        self.graph.is_none_or(|sizes| sizes.into_iter().zip(sizes_of(topology)).all(near))
+    }
+}
+
+fn sizes_of(topology: &Topology) -> [u64; 3] {
+    [topology.num_nodes().into(), topology.num_relations().into(), topology.num_triples() as u64]
 }
 
 /// A calibration and the bins of its diagram.
@@ -118,6 +133,7 @@ pub fn calibrate(
     let after = bins(crosswise(0).chain(crosswise(1)));
     let calibration = Calibration {
         model: model.hash().to_string(),
+        graph: Some(sizes_of(topology)),
         walks: options.ask.walks,
         passes: options.ask.passes,
         queries: queries.len(),

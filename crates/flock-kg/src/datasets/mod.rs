@@ -53,7 +53,7 @@ pub enum DatasetError {
     #[error(transparent)]
     Unknown(#[from] UnknownDataset),
     /// A known name whose files are not there.
-    #[error("{dir}: no such directory; hint: flock-kg datasets fetch {name}, or another --data")]
+    #[error("{dir}: no such directory; hint: flock-kg datasets fetch {name} --data DIR, or another --data")]
     Missing {
         /// Where it was looked for.
         dir: String,
@@ -276,24 +276,30 @@ impl Dataset {
     }
 }
 
-/// A training graph, and its validation triples if it has some.
-pub(crate) fn training(
-    path: &Path,
-    holdout: f64,
-    seed: u64,
-) -> Result<(Arc<NamedGraph>, Option<TestSet>), DatasetError> {
+/// What is trained on.
+pub(crate) struct Training {
+    pub graph: Arc<NamedGraph>,
+    /// Its validation triples, if it has some.
+    pub validation: Option<TestSet>,
+    /// What of the file is not in the graph, if that is to be known.
+    pub left_out: Option<String>,
+}
+
+/// A training graph from a dataset directory, or from a graph file read as `options` say.
+pub(crate) fn training(path: &Path, options: &LoadOptions, holdout: f64, seed: u64) -> Result<Training, DatasetError> {
     if !path.is_dir() {
-        return graph_file(path, holdout, seed);
+        return graph_file(path, options, holdout, seed);
     }
     let dataset = Dataset::open(path)?;
     if dataset.protocol.walked(Split::Valid) == Part::Train {
-        return dataset.load(Split::Valid);
+        let (graph, validation) = dataset.load(Split::Valid)?;
+        return Ok(Training { graph, validation, left_out: None });
     }
     let mut builder = GraphBuilder::new();
     dataset.for_each(Part::Train, |h, r, t| builder.add(h, r, t))?;
     let graph = finish(builder, &dataset.file(Part::Train))?;
-    let named = Arc::new(NamedGraph { name: dataset.name.clone(), graph, kept: None });
-    Ok((named, dataset.load(Split::Valid)?.1))
+    let graph = Arc::new(NamedGraph { name: dataset.name.clone(), graph, kept: None });
+    Ok(Training { graph, validation: dataset.load(Split::Valid)?.1, left_out: None })
 }
 
 /// The validation triples of a dataset directory.
@@ -301,14 +307,18 @@ pub(crate) fn validation(path: &Path) -> Result<TestSet, DatasetError> {
     Dataset::open(path)?.test_set(Split::Valid)
 }
 
-fn graph_file(path: &Path, holdout: f64, seed: u64) -> Result<(Arc<NamedGraph>, Option<TestSet>), DatasetError> {
-    let (graph, _) = flock_graph::load(path, &LoadOptions::default())?;
+fn graph_file(path: &Path, options: &LoadOptions, holdout: f64, seed: u64) -> Result<Training, DatasetError> {
+    let (graph, report) = flock_graph::load(path, options)?;
+    let left_out = report.first_skipped.map(|first| {
+        format!("warning: {} of {} rows skipped as malformed; the first: {first}", report.skipped, report.rows)
+    });
     let name = path.file_stem().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
     let all = graph.topology();
     // One triple at least stays to train on.
     let held = ((all.num_triples() as f64 * holdout) as usize).min(all.num_triples().saturating_sub(1));
     if held == 0 {
-        return Ok((Arc::new(NamedGraph { name, graph, kept: None }), None));
+        let graph = Arc::new(NamedGraph { name, graph, kept: None });
+        return Ok(Training { graph, validation: None, left_out });
     }
     let order = order(seed, all.num_triples());
     let mut ids: Vec<u32> = (0..held as u64).map(|k| order.get(k) as u32).collect();
@@ -318,7 +328,8 @@ fn graph_file(path: &Path, holdout: f64, seed: u64) -> Result<(Arc<NamedGraph>, 
     let kept = Topology::build(all.num_nodes(), all.num_relations(), rest)?;
     let (known, rows) = (all.clone(), all.num_triples() as u64);
     let on = Arc::new(NamedGraph { name, graph, kept: Some(kept) });
-    Ok((on.clone(), Some(TestSet { on, triples, known, heads: true, rows, dropped: 0 })))
+    let validation = TestSet { on: on.clone(), triples, known, heads: true, rows, dropped: 0 };
+    Ok(Training { graph: on, validation: Some(validation), left_out })
 }
 
 fn finish(builder: GraphBuilder, path: &Path) -> Result<Graph, DatasetError> {

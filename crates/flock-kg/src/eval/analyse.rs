@@ -88,8 +88,8 @@ pub enum Variant {
     Backtracking,
     /// All walks start at the query.
     StartsAtQuery,
-    /// Balanced walks start on edges of the query's relation (the paper's appendix).
-    BalancedOnQuery,
+    /// Balanced walks start on edges of the query's relation (the paper's appendix), or of all if the model's start there.
+    OtherBalance,
     /// Plain averages instead of softmax-weighted ones.
     MeanConsensus,
     /// Half the walk length.
@@ -102,18 +102,20 @@ impl Variant {
         Variant::Full,
         Variant::Backtracking,
         Variant::StartsAtQuery,
-        Variant::BalancedOnQuery,
+        Variant::OtherBalance,
         Variant::MeanConsensus,
         Variant::HalfLength,
     ];
 
     /// What the paper's table calls it.
-    pub fn name(self, length: usize) -> String {
+    pub fn name(self, meta: &Metadata) -> String {
+        let length = meta.length;
         match self {
             Variant::Full => format!("Flock (ℓ = {length})"),
             Variant::Backtracking => "w/o non-backtracking".to_string(),
             Variant::StartsAtQuery => "w/o diverse starts".to_string(),
-            Variant::BalancedOnQuery => "balanced on query relation".to_string(),
+            Variant::OtherBalance if meta.balanced_on_query_relation => "balanced on all relations".to_string(),
+            Variant::OtherBalance => "balanced on query relation".to_string(),
             Variant::MeanConsensus => "w/o weighted consensus".to_string(),
             Variant::HalfLength => format!("ℓ = {}", length / 2),
         }
@@ -125,7 +127,7 @@ impl Variant {
             Variant::Full => {}
             Variant::Backtracking => ask.options.backtrack = true,
             Variant::StartsAtQuery => ask.options.all_at_query = true,
-            Variant::BalancedOnQuery => ask.options.balanced_on_query_relation = true,
+            Variant::OtherBalance => ask.options.balanced_on_query_relation ^= true,
             Variant::MeanConsensus => return Ok((unweighted(checkpoint)?, ask)),
             Variant::HalfLength => {
                 let length = checkpoint.meta.length / 2;

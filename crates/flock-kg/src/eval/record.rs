@@ -136,13 +136,15 @@ impl Record {
         Ok(record)
     }
 
-    /// Begins with a dataset, or goes on with it: what is done already.
-    pub fn begin(&mut self, begin: &Begin) -> Result<Done, RecordError> {
+    /// Begins with a dataset, or goes on with it: what is done already. `answers` says how many places so many queries have,
+    /// if there are so many.
+    pub fn begin(&mut self, begin: &Begin, answers: impl Fn(usize) -> Option<usize>) -> Result<Done, RecordError> {
         let same = |b: &Begin| (&b.dataset, &b.task, &b.split) == (&begin.dataset, &begin.task, &begin.split);
         let done = match self.sections.iter().find(|(b, _)| same(b)) {
             None => Done::default(),
             Some((old, done)) => match difference(&old.protocol, &begin.protocol, &[]) {
-                None => done.clone(),
+                None if answers(done.queries) == Some(done.placed.len()) => done.clone(),
+                None => return Err(RecordError::Content { file: self.path.display().to_string() }),
                 Some((key, old, new)) => {
                     let (file, dataset) = (self.path.display().to_string(), begin.dataset.clone());
                     let difference = format!("{key} = {old}, this one {key} = {new},");
@@ -230,7 +232,7 @@ mod tests {
             Placed { rank, filtered: rank, reached: n % 2 == 0 }
         };
         let mut record = Record::open(&path, false).unwrap();
-        assert_eq!(record.begin(&begin(1)).unwrap(), Done::default());
+        assert_eq!(record.begin(&begin(1), Some).unwrap(), Done::default());
         record.append(2, 0.5, &[place(0), place(1)]).unwrap();
         let before = std::fs::read(&path).unwrap().len();
         record.append(3, 0.75, &[place(2)]).unwrap();
@@ -239,7 +241,7 @@ mod tests {
         let whole = std::fs::read(&path).unwrap();
         for cut in 0..=whole.len() {
             std::fs::write(&path, &whole[..cut]).unwrap();
-            let done = Record::open(&path, false).unwrap().begin(&begin(1)).unwrap();
+            let done = Record::open(&path, false).unwrap().begin(&begin(1), Some).unwrap();
             let want = if cut == whole.len() {
                 3
             } else if cut >= before {
@@ -250,9 +252,11 @@ mod tests {
             assert_eq!((done.queries, done.placed.len()), (want, want), "cut at {cut}");
             assert!(done.placed.iter().zip(0..).all(|(p, n)| *p == place(n)));
         }
-        let error = Record::open(&path, false).unwrap().begin(&begin(2)).unwrap_err().to_string();
+        let fewer = Record::open(&path, false).unwrap().begin(&begin(1), |queries| (queries <= 2).then_some(queries));
+        assert!(matches!(fewer, Err(RecordError::Content { .. })));
+        let error = Record::open(&path, false).unwrap().begin(&begin(2), Some).unwrap_err().to_string();
         assert!(error.contains("has seed = 1, this one seed = 2, on a;"), "{error}");
-        assert_eq!(Record::open(&path, true).unwrap().begin(&begin(2)).unwrap(), Done::default());
+        assert_eq!(Record::open(&path, true).unwrap().begin(&begin(2), Some).unwrap(), Done::default());
         std::fs::write(&path, "[]\n").unwrap();
         assert!(matches!(Record::open(&path, false), Err(RecordError::Content { .. })));
     }

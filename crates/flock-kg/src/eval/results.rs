@@ -5,7 +5,6 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use flock_walk::WalkOptions;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::metrics::Counted;
 use super::questions::{Questions, Side};
@@ -13,7 +12,7 @@ use super::record::{Begin, Done, Record};
 use super::{EvalError, place_all};
 use crate::answers::ModelName;
 use crate::bench::MACS_PER_POSITION;
-use crate::checkpoint::{Metadata, Task, write_atomically};
+use crate::checkpoint::{Metadata, Task, sha256_hex, write_atomically};
 use crate::datasets::{Dataset, Group, Part, Split, TestSet, check};
 use crate::ensemble::Ask;
 use crate::model::Model;
@@ -91,6 +90,9 @@ pub struct Stated {
     pub graph: String,
     /// SHA-256 of the file with the triples to predict.
     pub predicted: String,
+    /// SHA-256 over the hashes of all files of `filter` that there are; older results have none.
+    #[serde(default)]
+    pub known: String,
     /// Entities of the walked graph, all candidates.
     pub entities: u32,
     /// Its relations.
@@ -179,7 +181,9 @@ pub fn evaluate(
         protocol: serde_json::to_value(&protocol).expect("plain values"),
     };
     let Done { queries: first, seconds: before, mut placed } = match &mut record {
-        Some(record) => record.begin(&begin)?,
+        Some(record) => {
+            record.begin(&begin, |queries| (queries <= total).then(|| questions.range(0..queries).len()))?
+        }
         None => Done::default(),
     };
     let clock = Instant::now();
@@ -250,8 +254,14 @@ fn stated(
         let path = dataset.file(part);
         let file = || path.display().to_string();
         let bytes = std::fs::read(&path).map_err(|source| EvalError::File { file: file(), source })?;
-        Ok::<_, EvalError>(Sha256::digest(&bytes).iter().map(|b| format!("{b:02x}")).collect::<String>())
+        Ok::<_, EvalError>(sha256_hex(&bytes))
     };
+    let mut known = String::new();
+    for part in dataset.protocol.filter(settings.split) {
+        if dataset.file(*part).is_file() {
+            known += &hash(*part)?;
+        }
+    }
     Ok(Stated {
         version: env!("CARGO_PKG_VERSION").to_string(),
         checkpoint: name.sha256.clone(),
@@ -276,6 +286,7 @@ fn stated(
         walked,
         graph: hash(walked)?,
         predicted: hash(settings.split.part())?,
+        known: sha256_hex(known.as_bytes()),
         entities: topology.num_nodes(),
         relations: topology.num_relations(),
         triples: topology.num_triples(),

@@ -8,7 +8,8 @@
 //! **Deletion.** Weights alone prove nothing. [`delete`] hides the edges of the best reasons, asks again with the same draws,
 //! and says how far the logit falls, beside the falls for as many random edges around the same entities.
 //!
-//! A triple that the graph already has is hidden first, as in training: it would be its own best reason.
+//! A triple that the graph already has is hidden first: it would be its own best reason. Other relations between the same two
+//! entities stay, which training hides from relation questions: that they are there is a reason like any other.
 
 mod path;
 mod picture;
@@ -16,7 +17,7 @@ mod report;
 
 pub use path::Path;
 pub use picture::svg;
-pub use report::{DeletionReport, Explanation, ReasonReport, StepReport, explain};
+pub use report::{DeletionReport, Explanation, ReasonReport, StepReport, explain, explain_while};
 
 use std::collections::HashMap;
 
@@ -46,6 +47,9 @@ impl Default for ExplainOptions {
         ExplainOptions { updates: 2, hide: 3, draws: 3 }
     }
 }
+
+/// Says, between passes, whether anybody still waits.
+pub type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// A way from the query to the answer, and how much it weighed.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,6 +83,19 @@ pub fn evidence(
     answers: &[u32],
     options: &ExplainOptions,
 ) -> Result<Vec<(Score, Evidence)>, ModelError> {
+    evidence_while(&|| true, model, view, query, ask, answers, options)
+}
+
+/// As [`evidence`]; before each pass `go_on` says whether anybody still waits for it.
+pub fn evidence_while(
+    go_on: GoOn<'_>,
+    model: &Model,
+    view: View<'_>,
+    query: &WalkQuery,
+    ask: Ask,
+    answers: &[u32],
+    options: &ExplainOptions,
+) -> Result<Vec<(Score, Evidence)>, ModelError> {
     model.check(view.topology, query)?;
     let updates = options.updates.clamp(1, model.updates().len());
     let first = model.updates().len() - updates;
@@ -88,6 +105,9 @@ pub fn evidence(
     let mut positions = vec![0; answers.len()];
     let (mut buffers, mut tally) = (PassBuffers::default(), Tally::default());
     for pass in 0..passes {
+        if !go_on() {
+            return Err(ModelError::Stopped);
+        }
         let draw = Draw { walks: ask.walks.max(1), seed: ask.seed, pass, options: ask.options };
         let mut watch = |update: usize, buffers: &PassBuffers| {
             if update < first {
@@ -152,6 +172,7 @@ pub struct Deletion {
 /// Hides the edges of the best reasons and asks again; then as many random edges of their neighbourhood, several times.
 /// `hidden` is hidden throughout. Runs on the threads of the current pool.
 pub fn delete(
+    go_on: GoOn<'_>,
     model: &Model,
     topology: &Topology,
     query: &WalkQuery,
@@ -172,10 +193,10 @@ pub fn delete(
     edges.dedup();
     near.sort_unstable();
     near.dedup();
-    let fall = |edges: &[Triple]| {
+    let fall = |edges: &[Triple]| -> Result<f64, ModelError> {
         let mask = Mask::new(topology, &[hidden, edges].concat());
         let view = View { topology, mask: Some(&mask) };
-        score.logit - logit(model, view, query, ask, answer)
+        Ok(score.logit - logit(go_on, model, view, query, ask, answer)?)
     };
     let mut around: Vec<Triple> = near.iter().flat_map(|&v| topology.triples_at(v)).collect();
     around.sort_unstable();
@@ -192,18 +213,28 @@ pub fn delete(
         }
         fall(&around[..count])
     });
-    let random = random.collect();
-    Ok(Deletion { fall: if edges.is_empty() { 0.0 } else { fall(&edges) }, edges, random })
+    let random = random.collect::<Result<_, ModelError>>()?;
+    Ok(Deletion { fall: if edges.is_empty() { 0.0 } else { fall(&edges)? }, edges, random })
 }
 
 /// The mean logit of one answer.
-fn logit(model: &Model, view: View<'_>, query: &WalkQuery, ask: Ask, answer: u32) -> f64 {
+fn logit(
+    go_on: GoOn<'_>,
+    model: &Model,
+    view: View<'_>,
+    query: &WalkQuery,
+    ask: Ask,
+    answer: u32,
+) -> Result<f64, ModelError> {
     let (mut buffers, mut tally) = (PassBuffers::default(), Tally::default());
     for pass in 0..ask.passes.max(1) {
+        if !go_on() {
+            return Err(ModelError::Stopped);
+        }
         let draw = Draw { walks: ask.walks.max(1), seed: ask.seed, pass, options: ask.options };
         tally.add(&model.pass(view, query, draw, &mut buffers, Team::Pool));
     }
-    tally.scores().of(answer).logit
+    Ok(tally.scores().of(answer).logit)
 }
 
 #[cfg(test)]

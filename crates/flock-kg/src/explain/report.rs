@@ -4,7 +4,7 @@ use flock_graph::{Graph, Mask, Triple};
 use flock_walk::WalkQuery;
 use serde::Serialize;
 
-use super::{Deletion, Evidence, ExplainOptions, Path, delete, evidence};
+use super::{Deletion, Evidence, ExplainOptions, GoOn, Path, delete, evidence_while};
 use crate::ensemble::Ask;
 use crate::model::{Model, ModelError, View};
 use crate::question::{Blank, Question};
@@ -133,20 +133,35 @@ pub fn explain<'a>(
     check: bool,
     options: &ExplainOptions,
 ) -> Result<Explanation<'a>, ModelError> {
+    explain_while(&|| true, model, graph, question, answer, ask, top, check, options)
+}
+
+/// As [`explain`]; before each pass `go_on` says whether anybody still waits for it.
+pub fn explain_while<'a>(
+    go_on: GoOn<'_>,
+    model: &Model,
+    graph: &'a Graph,
+    question: &Question,
+    answer: u32,
+    ask: Ask,
+    top: usize,
+    check: bool,
+    options: &ExplainOptions,
+) -> Result<Explanation<'a>, ModelError> {
     let topology = graph.topology();
     let itself = fact(graph, question, answer);
     let known = topology.triple_id(itself).is_some();
     let hidden: &[Triple] = if known { &[itself] } else { &[] };
     let mask = Mask::new(topology, hidden);
     let view = View { topology, mask: Some(&mask) };
-    let found = evidence(model, view, &question.query, ask, &[answer], options)?;
+    let found = evidence_while(go_on, model, view, &question.query, ask, &[answer], options)?;
     let Some((score, Evidence { reasons, positions, joined })) = found.into_iter().next() else {
         // One answer was asked about, so one came.
         return Err(ModelError::OutOfRange { what: "answer", id: answer, count: 0 });
     };
     let deletion = if check {
         let found = (answer, score);
-        Some(delete(model, topology, &question.query, ask, found, &reasons, hidden, options)?)
+        Some(delete(go_on, model, topology, &question.query, ask, found, &reasons, hidden, options)?)
     } else {
         None
     };

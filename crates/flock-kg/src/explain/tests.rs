@@ -92,3 +92,22 @@ fn shares_are_parts_of_one() {
     let scores = crate::ensemble::Asker::new(&model, view, &pool).ask(&[query], ask).unwrap();
     assert_eq!(found[0].0, scores[0].of(4));
 }
+
+#[test]
+fn what_nobody_waits_for_stops_at_the_next_pass() {
+    let graph = graph();
+    let checkpoint =
+        initial_weights(Metadata { updates: 2, length: 8, ..Metadata::published(Task::Entity) }, 3).unwrap();
+    let model = Model::new(&checkpoint, Engine::new(Level::detect().unwrap(), Precision::F32).unwrap()).unwrap();
+    let query = WalkQuery::Entity { head: 0, relation: 1 };
+    let ask = Ask { walks: 2, passes: 5, seed: 1, options: model.walk_options() };
+    let view = View { topology: &graph, mask: None };
+    let asked = std::sync::atomic::AtomicU32::new(0);
+    let twice = || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < 2;
+    let found = evidence_while(&twice, &model, view, &query, ask, &[4], &ExplainOptions::default());
+    assert!(matches!(found, Err(ModelError::Stopped)) && asked.into_inner() == 3);
+    let (score, found) = evidence(&model, view, &query, ask, &[4], &ExplainOptions::default()).unwrap().remove(0);
+    let never =
+        delete(&|| false, &model, &graph, &query, ask, (4, score), &found.reasons, &[], &ExplainOptions::default());
+    assert!(matches!(never, Err(ModelError::Stopped)));
+}

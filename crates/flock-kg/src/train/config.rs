@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use flock_graph::{Format, LoadOptions};
 use flock_kernels::Precision;
 use flock_walk::WalkOptions;
 use serde::{Deserialize, Serialize};
@@ -67,6 +68,14 @@ pub struct ModelSection {
 pub struct DataSection {
     /// Training graphs: dataset directories or graph files. A step draws one in proportion to its triples.
     pub graphs: Vec<PathBuf>,
+    /// Format of the graph files; else by their names or first lines.
+    pub format: Option<String>,
+    /// Columns of head, relation and tail in graph files of columns, from 1.
+    pub columns: Option<[usize; 3]>,
+    /// Whether the first row of such a file names the columns; else if it looks so.
+    pub header: Option<bool>,
+    /// Whether malformed rows of graph files are skipped.
+    pub lenient: bool,
     /// Share of a graph file's triples kept for validation; dataset directories have their own.
     pub holdout: f64,
     /// Triples in a batch.
@@ -282,6 +291,14 @@ impl TrainConfig {
             rule(size.is_none_or(|s| (least..=most).contains(&s)), key, &format!("expected {least} to {most}"))?;
         }
         rule(!self.data.graphs.is_empty(), "data.graphs", "expected at least one dataset directory or graph file")?;
+        let format = self.data.format.as_deref().map(str::parse::<Format>);
+        rule(!matches!(format, Some(Err(_))), "data.format", "expected tsv, csv, nt, ttl or rdfxml")?;
+        let distinct = |[h, r, t]: [usize; 3]| h.min(r).min(t) > 0 && h != r && r != t && h != t;
+        rule(
+            self.data.columns.is_none_or(distinct),
+            "data.columns",
+            "expected three different column numbers counted from 1",
+        )?;
         rule((0.0..1.0).contains(&self.data.holdout), "data.holdout", "expected at least 0 and less than 1")?;
         rule((1..=65_536).contains(&self.data.batch), "data.batch", "expected 1 to 65536")?;
         let many = matches!(self.data.negatives, Negatives::Drawn(count) if count > 1 << 20);
@@ -328,6 +345,17 @@ impl TrainConfig {
         }
     }
 
+    /// How graph files are read.
+    pub(crate) fn load_options(&self) -> LoadOptions {
+        LoadOptions {
+            format: self.data.format.as_deref().and_then(|text| text.parse().ok()),
+            columns: self.data.columns.map(|columns| columns.map(|c| c - 1)),
+            header: self.data.header,
+            lenient: self.data.lenient,
+            max_bytes: None,
+        }
+    }
+
     pub(crate) fn walk_options(&self, meta: &Metadata) -> WalkOptions {
         WalkOptions {
             length: meta.length,
@@ -344,6 +372,10 @@ impl Default for DataSection {
         let published = DataConfig::published(Task::Entity);
         DataSection {
             graphs: Vec::new(),
+            format: None,
+            columns: None,
+            header: None,
+            lenient: false,
             holdout: 0.0,
             batch: published.batch,
             negatives: published.negatives,

@@ -90,9 +90,12 @@ pub fn train(config: &TrainConfig, dir: &Path, session: Session<'_>) -> Result<S
     let dir = RunDir::open(dir, session.resume)?;
     let (mut graphs, mut sets) = (Vec::new(), Vec::new());
     for path in &config.data.graphs {
-        let (graph, set) = datasets::training(path, config.data.holdout, config.seed)?;
-        graphs.push(graph);
-        sets.extend(set);
+        let training = datasets::training(path, &config.load_options(), config.data.holdout, config.seed)?;
+        if let Some(note) = training.left_out {
+            (session.watch)(Event::Note(&note));
+        }
+        graphs.push(training.graph);
+        sets.extend(training.validation);
     }
     for path in &config.validation.extra {
         sets.push(datasets::validation(path)?);
@@ -322,7 +325,7 @@ impl<'a, 's> Run<'a, 's> {
             watch(Event::Testing { done, total });
             !stop.load(Ordering::Relaxed)
         };
-        let scores = validate::mrr(&model, self.sets, &self.config.validation, self.session.pool, &mut progress)?;
+        let scores = validate::mrr(&model, self.sets, self.config, self.session.pool, &mut progress)?;
         let Some(scores) = scores else { return Ok(false) };
         let mrr = scores.iter().map(|(_, mrr)| mrr).sum::<f64>() / scores.len() as f64;
         if self.best.is_none_or(|best| mrr > best.mrr) {

@@ -1,7 +1,7 @@
 //! Validation: mean reciprocal rank of held-out answers, as in [`eval`](crate::eval). A graph's MRR is the mean over its questions,
 //! a run's score the mean over its graphs.
 
-use super::config::ValidationSection;
+use super::config::TrainConfig;
 use crate::datasets::TestSet;
 use crate::ensemble::Ask;
 use crate::eval::{Counted, EvalError, Questions, place_all};
@@ -12,17 +12,18 @@ use crate::model::Model;
 pub(crate) fn mrr(
     model: &Model,
     sets: &[TestSet],
-    config: &ValidationSection,
+    config: &TrainConfig,
     pool: &rayon::ThreadPool,
     progress: &mut dyn FnMut(usize, usize) -> bool,
 ) -> Result<Option<Vec<(String, f64)>>, EvalError> {
+    let (options, config) = (config.walk_options(model.meta()), &config.validation);
     let questions: Vec<_> = sets.iter().map(|set| Questions::new(model.meta().task, set)).collect();
     let total = questions.iter().map(|q| q.queries.len()).sum();
     let (mut before, mut result) = (0, Vec::new());
     for (set, questions) in sets.iter().zip(&questions) {
         let topology = set.on.topology();
         let walks = config.n.on(model.meta(), topology.num_nodes(), topology.num_triples());
-        let ask = Ask { walks, passes: config.passes, seed: config.seed, options: model.walk_options() };
+        let ask = Ask { walks, passes: config.passes, seed: config.seed, options };
         let mut placed = Vec::new();
         let asked = place_all(model, set, questions, ask, pool, 0, |done, places| {
             placed.extend_from_slice(places);
