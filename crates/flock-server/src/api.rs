@@ -186,7 +186,8 @@ impl App {
         r: &Arc<PredictRequest>,
         queries: &[[String; 3]],
         passes: u32,
-    ) -> Result<Vec<Result<Asked, Problem>>, Problem> {
+        permit: OwnedSemaphorePermit,
+    ) -> Result<(Vec<Result<Asked, Problem>>, OwnedSemaphorePermit), Problem> {
         let (app, live, graph, r, queries) = (self.clone(), live.clone(), graph.clone(), r.clone(), queries.to_vec());
         let parse = move || {
             let mut among = [None, None];
@@ -196,7 +197,8 @@ impl App {
                 missed += usize::from(asked.is_err());
                 asked
             });
-            asked.collect()
+            // Back when the work is done, whoever waits for it.
+            (asked.collect(), permit)
         };
         tokio::task::spawn_blocking(parse).await.map_err(|_| late())
     }
@@ -494,7 +496,7 @@ pub async fn predict(State(app): Shared, request: Request) -> Result<Response, P
     match (&r.query, &r.queries) {
         (Some(texts), None) => {
             let permit = app.admit()?;
-            let asked = app.asked(&live, &graph, &r, std::slice::from_ref(texts), passes).await?;
+            let (asked, permit) = app.asked(&live, &graph, &r, std::slice::from_ref(texts), passes, permit).await?;
             let asked = asked.into_iter().collect::<Result<Vec<Asked>, Problem>>()?;
             let mut listener = Listener::new(&app, graph, asked, manner, permit)?;
             match listener.next().await? {
@@ -515,7 +517,8 @@ pub async fn predict(State(app): Shared, request: Request) -> Result<Response, P
                 serde_json::json!({ "query": texts, "error": p.error, "near": p.near }).to_string()
             };
             let permit = app.admit()?;
-            for (i, question) in app.asked(&live, &graph, &r, queries, passes).await?.into_iter().enumerate() {
+            let (questions, permit) = app.asked(&live, &graph, &r, queries, passes, permit).await?;
+            for (i, question) in questions.into_iter().enumerate() {
                 match question {
                     Ok(question) => {
                         asked.push(question);
@@ -579,7 +582,7 @@ pub async fn stream(State(app): Shared, request: Request) -> Result<Response, Pr
     let graph = live.graph();
     let (manner, passes) = app.manner(&r, true, 1)?;
     let permit = app.admit()?;
-    let asked = app.asked(&live, &graph, &r, std::slice::from_ref(texts), passes).await?;
+    let (asked, permit) = app.asked(&live, &graph, &r, std::slice::from_ref(texts), passes, permit).await?;
     let asked = asked.into_iter().collect::<Result<Vec<Asked>, Problem>>()?;
     let listener = Listener::new(&app, graph, asked, manner, permit)?;
     Ok(Sse::new(listener).keep_alive(KeepAlive::default()).into_response())
@@ -604,14 +607,14 @@ pub async fn explain(State(app): Shared, request: Request) -> Result<Response, P
     let graph = live.graph();
     let permit = app.admit()?;
     let (of, triple, place) = (graph.clone(), r.triple.clone(), r.blank as usize);
-    let parse = move || -> Result<(Question, u32), Problem> {
+    let parse = move || -> Result<(Question, u32, OwnedSemaphorePermit), Problem> {
         let mut texts = triple.each_ref().map(String::as_str);
         let answer = std::mem::replace(&mut texts[place], BLANK);
         let question = Question::parse(&of, texts)?;
         let answer = if place == 1 { of.parse_relation(answer) } else { of.parse_entity(answer) }?;
-        Ok((question, answer))
+        Ok((question, answer, permit))
     };
-    let (question, answer) = tokio::task::spawn_blocking(parse).await.map_err(|_| late())??;
+    let (question, answer, permit) = tokio::task::spawn_blocking(parse).await.map_err(|_| late())??;
     let served = app.served(question.task())?.clone();
     let passes = within("passes", r.passes, 4, 1, app.limits.passes.min(16))?;
     let top = within("top", r.top, 5, 1, 1000)?;
