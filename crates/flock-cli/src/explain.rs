@@ -34,7 +34,7 @@ pub fn run(args: args::Explain) -> Result<(), Failure> {
     };
     let options = ExplainOptions { updates: args.updates, hide: args.hide, draws: args.draws };
     let explanation = pool
-        .install(|| explain(model, &graph, &question, answer, ask, args.top, !args.no_check, &options))
+        .install(|| explain(&|| true, model, &graph, &question, answer, ask, args.top, !args.no_check, &options))
         .map_err(error)?;
     let show = |name: &str| printable(&graph.display(name)).into_owned();
     if let Some(path) = &args.svg {

@@ -14,9 +14,8 @@ pub fn graph(args: &GraphArgs) -> Result<(Graph, LoadReport), Failure> {
     let name = args.graph.display().to_string();
     let loaded = patiently(&format!("loading {name} …"), || graph::load(&args.graph, &args.reading.options()));
     let (graph, report) = loaded.map_err(error)?;
-    if report.skipped > 0 {
-        let first = report.first_skipped.as_deref().unwrap_or_default();
-        say!("warning: {} of {} rows skipped as malformed; the first: {first}", report.skipped, report.rows);
+    if let Some(rows) = report.left_out() {
+        say!("warning: {rows}");
     }
     Ok((graph, report))
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use flock_kg::answers::{Ranking, Reply, Request};
 use flock_kg::budget::{Stopped, ask_within};
-use flock_kg::calibrate::{Calibration, Calibrations};
+use flock_kg::calibrate::Calibrations;
 use flock_kg::checkpoint::Task;
 use flock_kg::ensemble::{Ask, Asker, Scores};
 use flock_kg::explain::{ExplainOptions, evidence};
@@ -183,13 +183,6 @@ impl<'a> Session<'a> {
         self.among.as_ref().map(|among| among.ids(self.graph, task)).transpose()
     }
 
-    /// The calibration of a task's model on this graph.
-    fn calibration(&self, task: Task) -> Option<&Calibration> {
-        let loaded = self.model(task).ok()?;
-        let of_model = self.calibrations.of(task).filter(|c| c.model == loaded.name.sha256)?;
-        of_model.is_of(self.graph.topology()).then_some(of_model)
-    }
-
     fn how(&self, loaded: &Loaded) -> Ask {
         let topology = self.graph.topology();
         let rule = || loaded.model.meta().base_walks(topology.num_nodes(), topology.num_triples());
@@ -250,7 +243,10 @@ impl<'a> Session<'a> {
         let ids: Vec<u32> = reply.answers.iter().map(|a| a.id).collect();
         let ask = Ask { passes: ask.passes.min(EXPLAINED_PASSES), ..ask };
         let options = ExplainOptions::default();
-        let found = self.pool.install(|| evidence(model, view, &question.query, ask, &ids, &options)).map_err(error)?;
+        let found = self
+            .pool
+            .install(|| evidence(&|| true, model, view, &question.query, ask, &ids, &options))
+            .map_err(error)?;
         let found: Vec<_> = found.into_iter().map(|(_, evidence)| evidence).collect();
         Ok(reply.with_reasons(self.graph, &found))
     }
@@ -262,7 +258,7 @@ impl<'a> Session<'a> {
         let mut reply = Reply::new(self.graph, question, &answered.scores, &self.request(task)?, &ask, &loaded.name)
             .map_err(error)?;
         reply.stopped = answered.stopped.map(Stopped::word);
-        if let Some(calibration) = self.calibration(task) {
+        if let Some(calibration) = self.calibrations.fitting(task, &loaded.name.sha256, self.graph.topology()) {
             reply = reply.calibrated(calibration);
         }
         if self.args.explain {

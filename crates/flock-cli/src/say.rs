@@ -1,7 +1,7 @@
 //! Talk on standard error.
 
 /// A line on standard error. Who does not listen (a closed pipe, a full disk under a log) does not end the work, as
-/// `say!` would.
+/// `eprintln!` would.
 macro_rules! say {
     ($($text:tt)*) => {{
         use std::io::Write as _;

@@ -63,6 +63,12 @@ impl LoadReport {
         }
     }
 
+    /// How many rows were skipped and why the first of them was, if any were.
+    pub fn left_out(&self) -> Option<String> {
+        let first = self.first_skipped.as_ref()?;
+        Some(format!("{} of {} rows skipped as malformed; the first: {first}", self.skipped, self.rows))
+    }
+
     /// Counts a bad row if that is allowed.
     pub(crate) fn skip(&mut self, error: LoadError, options: &LoadOptions) -> Result<(), LoadError> {
         if !options.lenient {

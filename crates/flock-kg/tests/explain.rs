@@ -90,7 +90,7 @@ fn the_planted_edges_come_first_and_matter() {
     assert!(scores.reached.iter().all(|(id, s)| *id == answer || s.logit < own), "{own}");
 
     let options = ExplainOptions { hide: 1, draws: 5, ..ExplainOptions::default() };
-    let found = pool.install(|| explain(&model, &graph, &question, answer, ask, 5, true, &options)).unwrap();
+    let found = pool.install(|| explain(&|| true, &model, &graph, &question, answer, ask, 5, true, &options)).unwrap();
     eprintln!(
         "{}",
         found.reasons.iter().map(|r| format!("{:.3} {}\n", r.share, r.line(str::to_string))).collect::<String>()
@@ -107,7 +107,7 @@ fn the_planted_edges_come_first_and_matter() {
     // An answer of the training graph is explained without itself.
     let known = Question::parse(&graph, ["x0", "c", "?"]).unwrap();
     let z0 = graph.entities().id("z0").unwrap();
-    let found = pool.install(|| explain(&model, &graph, &known, z0, ask, 3, false, &options)).unwrap();
+    let found = pool.install(|| explain(&|| true, &model, &graph, &known, z0, ask, 3, false, &options)).unwrap();
     assert!(found.known && found.deletion.is_none());
     assert_eq!(found.reasons[0].line(str::to_string), "x0 —a→ y0 —b→ z0");
 

@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use flock_kg::answers::{ModelName, Reply};
 use flock_kg::checkpoint::Task;
 use flock_kg::ensemble::Ask;
-use flock_kg::explain::{ExplainOptions, Explanation, explain_while};
+use flock_kg::explain::{ExplainOptions, Explanation, explain as explain_answer};
 use flock_kg::graph::{Format, Graph, LoadOptions, NamedEdit, Triple, UnknownName, load_reader};
 use flock_kg::question::{BLANK, Question};
 use serde::Serialize;
@@ -239,8 +239,7 @@ impl App {
         };
         let among = r.among.as_ref().map(|names| among[task as usize].get_or_insert_with(|| candidates(names)).clone());
         let among = among.transpose()?;
-        let fits = |c: &&flock_kg::calibrate::Calibration| c.model == served.name.sha256 && c.is_of(graph.topology());
-        let calibration = live.calibrations.of(task).filter(fits).cloned();
+        let calibration = live.calibrations.fitting(task, &served.name.sha256, graph.topology()).cloned();
         Ok(Asked { question, served, ask, among, calibration })
     }
 
@@ -339,7 +338,7 @@ pub async fn info(State(app): Shared, q: Queried<GraphQuery>) -> Result<Json<Inf
     let models = app.models.iter().map(|m| ModelInfo {
         name: m.name.clone(),
         walks: m.model.meta().base_walks(topology.num_nodes(), topology.num_triples()),
-        calibrated: live.calibrations.of(m.name.task).is_some_and(|c| c.model == m.name.sha256 && c.is_of(topology)),
+        calibrated: live.calibrations.fitting(m.name.task, &m.name.sha256, topology).is_some(),
     });
     let l = &app.limits;
     Ok(Json(Info {
@@ -629,7 +628,7 @@ pub async fn explain(State(app): Shared, request: Request) -> Result<Response, P
     let run = move || {
         let _permit = permit;
         let go_on = || !left.load(Ordering::Relaxed);
-        let explain = || explain_while(&go_on, &served.model, &graph, &question, answer, ask, top, r.check, &options);
+        let explain = || explain_answer(&go_on, &served.model, &graph, &question, answer, ask, top, r.check, &options);
         let found = work.install(|| explain().map(|e| serde_json::to_string(&e)));
         let _ = sender.send(found);
     };

@@ -8,7 +8,7 @@ use flock_kg::answers::{ModelName, Ranking, Reply, Request};
 use flock_kg::budget::{Steadiness, Stopped};
 use flock_kg::calibrate::Calibration;
 use flock_kg::ensemble::{Ask, Scores, Tally};
-use flock_kg::explain::{ExplainOptions, evidence_while};
+use flock_kg::explain::{ExplainOptions, evidence};
 use flock_kg::graph::Graph;
 use flock_kg::model::{Draw, Model, PassBuffers, PassScores, View};
 use flock_kg::question::Question;
@@ -173,7 +173,7 @@ impl Questions {
             let ask = Ask { passes: passes.min(PASSES), ..ask };
             let options = ExplainOptions::default();
             let go_on = || !self.is_over();
-            let find = || evidence_while(&go_on, &served.model, view, &question.query, ask, &ids, &options);
+            let find = || evidence(&go_on, &served.model, view, &question.query, ask, &ids, &options);
             let found = self.work.install(find).map_err(|e| e.to_string())?;
             let found: Vec<_> = found.into_iter().map(|(_, evidence)| evidence).collect();
             reply = reply.with_reasons(&self.graph, &found);

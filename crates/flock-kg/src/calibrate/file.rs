@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use flock_graph::Topology;
 use serde::{Deserialize, Serialize};
 
 use super::Calibration;
@@ -114,6 +115,11 @@ impl Calibrations {
     /// The calibration of a task.
     pub fn of(&self, task: Task) -> Option<&Calibration> {
         self.slot(task).as_ref()
+    }
+
+    /// The calibration of a task, if it is of this model (by hash) and of about this graph.
+    pub fn fitting(&self, task: Task, model: &str, topology: &Topology) -> Option<&Calibration> {
+        self.of(task).filter(|c| c.model == model && c.is_of(topology))
     }
 
     /// Keeps a calibration of a task in place of an older one.

@@ -309,9 +309,7 @@ pub(crate) fn validation(path: &Path) -> Result<TestSet, DatasetError> {
 
 fn graph_file(path: &Path, options: &LoadOptions, holdout: f64, seed: u64) -> Result<Training, DatasetError> {
     let (graph, report) = flock_graph::load(path, options)?;
-    let left_out = report.first_skipped.map(|first| {
-        format!("warning: {} of {} rows skipped as malformed; the first: {first}", report.skipped, report.rows)
-    });
+    let left_out = report.left_out().map(|rows| format!("warning: {rows}"));
     let name = path.file_stem().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
     let all = graph.topology();
     // One triple at least stays to train on.

@@ -17,7 +17,7 @@ mod report;
 
 pub use path::Path;
 pub use picture::svg;
-pub use report::{DeletionReport, Explanation, ReasonReport, StepReport, explain, explain_while};
+pub use report::{DeletionReport, Explanation, ReasonReport, StepReport, explain};
 
 use std::collections::HashMap;
 
@@ -73,21 +73,9 @@ pub struct Evidence {
     pub joined: f64,
 }
 
-/// The evidence for each of `answers` (entities, or relations) of one query, and their scores, from the passes of `ask`.
-/// Runs on the threads of the current pool.
+/// The evidence for each of `answers` (entities, or relations) of one query, and their scores, from the passes of `ask`,
+/// as long as `go_on`. Runs on the threads of the current pool.
 pub fn evidence(
-    model: &Model,
-    view: View<'_>,
-    query: &WalkQuery,
-    ask: Ask,
-    answers: &[u32],
-    options: &ExplainOptions,
-) -> Result<Vec<(Score, Evidence)>, ModelError> {
-    evidence_while(&|| true, model, view, query, ask, answers, options)
-}
-
-/// As [`evidence`]; before each pass `go_on` says whether anybody still waits for it.
-pub fn evidence_while(
     go_on: GoOn<'_>,
     model: &Model,
     view: View<'_>,

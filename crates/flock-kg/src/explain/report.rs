@@ -4,7 +4,7 @@ use flock_graph::{Graph, Mask, Triple};
 use flock_walk::WalkQuery;
 use serde::Serialize;
 
-use super::{Deletion, Evidence, ExplainOptions, GoOn, Path, delete, evidence_while};
+use super::{Deletion, Evidence, ExplainOptions, GoOn, Path, delete, evidence};
 use crate::ensemble::Ask;
 use crate::model::{Model, ModelError, View};
 use crate::question::{Blank, Question};
@@ -122,22 +122,8 @@ pub struct Explanation<'a> {
 }
 
 /// Explains why `answer` has its score for `question`, listing `top` reasons. `check`: with the check by deletion.
-/// Runs on the threads of the current pool.
+/// Goes on as long as `go_on`. Runs on the threads of the current pool.
 pub fn explain<'a>(
-    model: &Model,
-    graph: &'a Graph,
-    question: &Question,
-    answer: u32,
-    ask: Ask,
-    top: usize,
-    check: bool,
-    options: &ExplainOptions,
-) -> Result<Explanation<'a>, ModelError> {
-    explain_while(&|| true, model, graph, question, answer, ask, top, check, options)
-}
-
-/// As [`explain`]; before each pass `go_on` says whether anybody still waits for it.
-pub fn explain_while<'a>(
     go_on: GoOn<'_>,
     model: &Model,
     graph: &'a Graph,
@@ -154,7 +140,7 @@ pub fn explain_while<'a>(
     let hidden: &[Triple] = if known { &[itself] } else { &[] };
     let mask = Mask::new(topology, hidden);
     let view = View { topology, mask: Some(&mask) };
-    let found = evidence_while(go_on, model, view, &question.query, ask, &[answer], options)?;
+    let found = evidence(go_on, model, view, &question.query, ask, &[answer], options)?;
     let Some((score, Evidence { reasons, positions, joined })) = found.into_iter().next() else {
         // One answer was asked about, so one came.
         return Err(ModelError::OutOfRange { what: "answer", id: answer, count: 0 });

@@ -74,7 +74,7 @@ fn shares_are_parts_of_one() {
     let query = WalkQuery::Entity { head: 0, relation: 1 };
     let ask = Ask { walks: 4, passes: 3, seed: 5, options: model.walk_options() };
     let view = View { topology: &graph, mask: None };
-    let found = evidence(&model, view, &query, ask, &[4, 7], &ExplainOptions::default()).unwrap();
+    let found = evidence(&|| true, &model, view, &query, ask, &[4, 7], &ExplainOptions::default()).unwrap();
     for ((score, evidence), answer) in found.iter().zip([4, 7]) {
         let sum: f64 = evidence.reasons.iter().map(|r| r.share).sum();
         assert!((sum - evidence.joined).abs() < 1e-9 && evidence.joined <= 1.0 + 1e-5 && evidence.joined > 0.3);
@@ -104,9 +104,10 @@ fn what_nobody_waits_for_stops_at_the_next_pass() {
     let view = View { topology: &graph, mask: None };
     let asked = std::sync::atomic::AtomicU32::new(0);
     let twice = || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < 2;
-    let found = evidence_while(&twice, &model, view, &query, ask, &[4], &ExplainOptions::default());
+    let found = evidence(&twice, &model, view, &query, ask, &[4], &ExplainOptions::default());
     assert!(matches!(found, Err(ModelError::Stopped)) && asked.into_inner() == 3);
-    let (score, found) = evidence(&model, view, &query, ask, &[4], &ExplainOptions::default()).unwrap().remove(0);
+    let (score, found) =
+        evidence(&|| true, &model, view, &query, ask, &[4], &ExplainOptions::default()).unwrap().remove(0);
     let never =
         delete(&|| false, &model, &graph, &query, ask, (4, score), &found.reasons, &[], &ExplainOptions::default());
     assert!(matches!(never, Err(ModelError::Stopped)));
