@@ -1,7 +1,7 @@
 //! What can go wrong on the way from a file to a graph. Every message names the file, the line where there is one, what
 //! was found, what was expected, and a next step.
 
-use crate::{GraphError, TopologyError};
+use crate::{Format, GraphError, TopologyError};
 use std::{fmt, io};
 
 /// Why a graph file could not be loaded.
@@ -69,6 +69,14 @@ pub enum LoadError {
     UnknownFormat {
         /// The file as it was named.
         file: String,
+    },
+    /// Columns were chosen, or a header promised, for a format that has neither.
+    #[error("{file}: is {format}, which has no columns and no header; hint: leave --columns and --header out, or give --format tsv or csv if it is one of these")]
+    NoColumns {
+        /// The file as it was named.
+        file: String,
+        /// What it was read as.
+        format: Format,
     },
     /// A line is not what it should be.
     #[error("{file}:{line}: {what}")]

@@ -133,6 +133,9 @@ fn read(
     sink: &mut dyn FnMut(&str, &str, &str),
 ) -> Result<(), LoadError> {
     if source.format.is_rdf() {
+        if options.columns.is_some() || options.header == Some(true) {
+            return Err(LoadError::NoColumns { file: source.file.clone(), format: source.format });
+        }
         rdf::read(source, options, report, prefixes, anonymous, sink)
     } else {
         delimited::read(source, options, report, sink)

@@ -394,6 +394,19 @@ fn rdf_errors_have_a_line_and_lenient_goes_on() {
 }
 
 #[test]
+fn columns_and_headers_are_not_for_rdf() {
+    let nt = "<http://a.b/c> <http://a.b/d> <http://a.b/e> .\n";
+    let columns = LoadOptions { columns: Some([2, 1, 0]), ..LoadOptions::default() };
+    let header = LoadOptions { header: Some(true), ..LoadOptions::default() };
+    for options in [columns, header] {
+        let message = load_reader("g.nt", nt.as_bytes(), &options).unwrap_err().to_string();
+        assert!(message.starts_with("g.nt: is nt, which has no columns and no header; hint: "), "{message}");
+    }
+    let none = LoadOptions { header: Some(false), ..LoadOptions::default() };
+    assert_eq!(read("g.nt", nt, &none).1.triples, 1);
+}
+
+#[test]
 fn blank_nodes_without_labels_are_named_by_order() {
     let turtle = "@prefix a: <http://a.b/> .\na:x a:r [], [ a:r a:y ] .\n";
     let first = triples(&default("g.ttl", turtle).0);
