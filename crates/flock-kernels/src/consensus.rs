@@ -282,8 +282,8 @@ pub struct Consensus {
     engine: Engine,
     values: [Aligned<u32>; 2],       // ([node, type]), each (H, D / per, DH)
     value_biases: [Aligned<f32>; 2], // (D)
-    logits: Aligned<u32>,            // (D, lanes): full precision always, the first LOGITS columns used
-    logit_biases: Aligned<f32>,      // (lanes)
+    logits: Aligned<f32>,            // (D, LOGITS), or (D / 2, LOGITS, 2) on sixteen lanes: full precision always
+    logit_biases: Aligned<f32>,      // (lanes), the second of two neighbours 0
 }
 
 /// Which states are updated.
@@ -298,24 +298,23 @@ pub enum Side {
 /// Working memory of one thread.
 #[derive(Default)]
 pub struct Scratch {
-    e: Aligned<f32>,         // (CHUNK_ROWS, H)
-    pooled: Aligned<f32>,    // (H, D)
-    single: Batch,           // a row each
-    several: Batch,          // H rows each
-    projected: Aligned<f32>, // (BATCH, D)
+    e: Aligned<f32>,      // (CHUNK_ROWS, H)
+    pooled: Aligned<f32>, // (H, D)
+    single: Batch,        // a row each
+    several: Batch,       // H rows each
 }
 
 /// Groups waiting to be projected together.
 #[derive(Default)]
 struct Batch {
     staged: Aligned<u32>, // (BATCH, 1 or H, D / per)
-    into: Vec<usize>,     // rows of the result
+    into: Vec<usize>,     // rows of the states
 }
 
 /// Positions pooled at a time within a group: their rows stay in L1 for the passes over them.
 const CHUNK_ROWS: usize = 64;
-/// Groups between the one that is pooled and the one whose rows are asked for.
-const AHEAD: usize = 4;
+/// Rows between the one that is read and the one that is asked for: rows of a group lie anywhere.
+const AHEAD: usize = 12;
 /// Groups projected at a time.
 const BATCH: usize = 12;
 
@@ -331,14 +330,17 @@ impl Consensus {
             }
             Aligned::from_slice(&units)
         };
+        // Twice as many lanes as logits take two columns of a row at once, in neighbouring lanes.
         let lanes = engine.lanes();
-        let mut logits = Aligned::<u32>::zeros(D * lanes);
+        let at_once = lanes / LOGITS;
+        let mut logits = Aligned::<f32>::zeros(LOGITS * D);
         let mut logit_biases = Aligned::<f32>::zeros(lanes);
         for (side, w) in [node, ty].into_iter().enumerate() {
             for k in 0..H {
-                logit_biases[side * H + k] = w.logit_bias[k];
+                let j = side * H + k;
+                logit_biases[j * at_once] = w.logit_bias[k];
                 for c in 0..D {
-                    logits[c * lanes + side * H + k] = w.logit[k * D + c].to_bits();
+                    logits[c / at_once * lanes + j * at_once + c % at_once] = w.logit[k * D + c];
                 }
             }
         }
@@ -361,7 +363,7 @@ impl Consensus {
         self.engine.run(LogitsKernel { layer: self, x, out });
     }
 
-    /// What the groups `range` of `groups` are to add to their states, a row for each.
+    /// Adds to the states of the groups `range` of `groups` what their rows say. `states` begins with the first of these groups.
     pub fn pool(
         &self,
         side: Side,
@@ -369,12 +371,15 @@ impl Consensus {
         logits: &[f32], // (P, LOGITS)
         groups: &Groups,
         range: std::ops::Range<usize>,
-        out: &mut [f32], // (range, D)
+        states: &mut [f32], // (from the first group's id to the last one's, D)
         scratch: &mut Scratch,
     ) {
         let rows = x.len() / D;
-        assert!(logits.len() == rows * LOGITS && groups.rows.len() == rows && out.len() == range.len() * D);
-        self.engine.run(Pool { layer: self, side, x, logits, groups, range, out, scratch });
+        assert!(logits.len() == rows * LOGITS && groups.rows.len() == rows);
+        if let [first, .., last] | [first @ last] = groups.ids[range.clone()] {
+            assert!(states.len() >= (last - first + 1) as usize * D);
+        }
+        self.engine.run(Pool { layer: self, side, x, logits, groups, range, states, scratch });
     }
 }
 
@@ -389,24 +394,18 @@ impl Kernel for LogitsKernel<'_> {
     #[inline(always)]
     unsafe fn run<M: Mac>(self) {
         const R: usize = 10;
-        let rows = self.x.len() / D;
+        let LogitsKernel { layer, x, out } = self;
+        let rows = x.len() / D;
         // SAFETY: a tile starts at most at row `rows - R`; fewer rows than R go one at a time.
         unsafe {
-            let bias = M::V::load(self.layer.logit_biases.as_ptr());
             let mut p = 0;
             while p < rows {
-                let from = self.x.as_ptr().add(p * D).cast();
-                let to = self.out.as_mut_ptr().add(p * LOGITS);
-                let w = self.layer.logits.as_ptr();
+                let (from, to) = (x.as_ptr().add(p * D), out.as_mut_ptr().add(p * LOGITS));
                 if p + R <= rows {
-                    let mut acc = [[bias]; R];
-                    tile::<crate::simd::F32<M::V>, R, 1>(&mut acc, D, from, D, w);
-                    store_logits(&acc, to);
+                    logit_rows::<M::V, R>(layer, from, to);
                     p += R;
                 } else {
-                    let mut acc = [[bias]; 1];
-                    tile::<crate::simd::F32<M::V>, 1, 1>(&mut acc, D, from, D, w);
-                    store_logits(&acc, to);
+                    logit_rows::<M::V, 1>(layer, from, to);
                     p += 1;
                 }
             }
@@ -414,15 +413,34 @@ impl Kernel for LogitsKernel<'_> {
     }
 }
 
-/// Writes the first [`LOGITS`] lanes of each row.
+/// The logits of `R` rows.
 #[inline(always)]
-unsafe fn store_logits<V: Vector>(acc: &[[V; 1]], to: *mut f32) {
-    let mut lanes = [0.0f32; 16];
-    // SAFETY: `to` has room for LOGITS values per row of `acc`; a vector has at most 16 lanes.
+unsafe fn logit_rows<V: Vector, const R: usize>(layer: &Consensus, x: *const f32, out: *mut f32) {
+    let (w, pairs) = (layer.logits.as_ptr(), V::LANES == 2 * LOGITS);
+    // SAFETY: `x` and `out` reach `R` rows; the weights hold D columns, one or two to a vector.
     unsafe {
-        for (i, [v]) in acc.iter().enumerate() {
-            v.store(lanes.as_mut_ptr());
-            std::ptr::copy_nonoverlapping(lanes.as_ptr(), to.add(i * LOGITS), LOGITS);
+        let mut acc = [V::load(layer.logit_biases.as_ptr()); R];
+        if pairs {
+            for c in (0..D).step_by(2) {
+                let w = V::load(w.add(c * LOGITS));
+                for r in 0..R {
+                    acc[r] = w.mul_add(V::splat_pair(x.add(r * D + c)), acc[r]);
+                }
+            }
+        } else {
+            for c in 0..D {
+                let w = V::load(w.add(c * LOGITS));
+                for r in 0..R {
+                    acc[r] = w.mul_add(V::splat(*x.add(r * D + c)), acc[r]);
+                }
+            }
+        }
+        for r in 0..R {
+            if pairs {
+                acc[r].store_pair_sums(out.add(r * LOGITS));
+            } else {
+                acc[r].store(out.add(r * LOGITS));
+            }
         }
     }
 }
@@ -434,7 +452,7 @@ struct Pool<'a> {
     logits: &'a [f32],
     groups: &'a Groups,
     range: std::ops::Range<usize>,
-    out: &'a mut [f32],
+    states: &'a mut [f32],
     scratch: &'a mut Scratch,
 }
 
@@ -442,52 +460,48 @@ impl Kernel for Pool<'_> {
     type Out = ();
     #[inline(always)]
     unsafe fn run<M: Mac>(self) {
-        let Pool { layer, side, x, logits, groups, range, out, scratch } = self;
+        let Pool { layer, side, x, logits, groups, range, states, scratch } = self;
         let units = D / M::K_PER;
-        let Scratch { e, pooled, single, several, projected } = scratch;
+        let Scratch { e, pooled, single, several } = scratch;
         e.resize(CHUNK_ROWS * H);
         pooled.resize(H * D);
-        projected.resize(BATCH * D);
         single.staged.resize(BATCH * units);
         several.staged.resize(BATCH * H * units);
         single.into.clear();
         several.into.clear();
-        let (first, count) = (range.start, range.len());
-        for i in 0..count {
-            // Rows of a group lie anywhere in `x`: ask for those of a group a little ahead.
-            for &p in groups.rows((first + i + AHEAD).min(groups.ids.len() - 1)).iter().take(CHUNK_ROWS) {
-                prefetch(logits.as_ptr().wrapping_add(p as usize * LOGITS));
-                prefetch_row(x.as_ptr().wrapping_add(p as usize * D));
-            }
-            let rows = groups.rows(first + i);
-            // SAFETY: `groups` lists the numbers below its row count, which is `x`'s (checked at the door); a batch
-            // has room for BATCH groups and is emptied when it is full.
+        let ids = &groups.ids[range.clone()];
+        for (i, &id) in range.clone().zip(ids) {
+            let rows = groups.rows(i);
+            let next = &groups.rows[(groups.starts[i] as usize + AHEAD).min(groups.rows.len())..];
+            let into = (id - ids[0]) as usize;
+            prefetch_row(states.as_ptr().wrapping_add(into * D));
+            // SAFETY: `groups` lists the numbers below its row count, which is `x`'s, and `states` reaches from the first id
+            // to the last (checked at the door); a batch has room for BATCH groups and is emptied when it is full.
             unsafe {
                 if let [p] = rows {
+                    ask(x, logits, next, 0);
                     let to = single.staged.as_mut_ptr().add(single.into.len() * units);
                     for c in (0..D).step_by(M::V::LANES) {
                         M::stage(M::V::load(x.as_ptr().add(*p as usize * D + c)), to, c);
                     }
-                    single.into.push(i);
+                    single.into.push(into);
                 } else {
                     let to = several.staged.as_mut_ptr().add(several.into.len() * H * units);
+                    let group = Group { x, logits, side, rows, next };
                     if M::V::LANES == 16 {
-                        pool_group::<M, 4>(x, logits, side, rows, e, pooled, to);
+                        pool_group::<M, 4>(group, e, pooled, to);
                     } else {
-                        pool_group::<M, 2>(x, logits, side, rows, e, pooled, to);
+                        pool_group::<M, 2>(group, e, pooled, to);
                     }
-                    several.into.push(i);
+                    several.into.push(into);
                 }
-                let last = i + 1 == count;
+                let last = i + 1 == range.end;
                 for (batch, per_head) in [(&mut *single, 0), (&mut *several, units)] {
                     if batch.into.len() == BATCH || last && !batch.into.is_empty() {
                         if M::V::LANES == 16 {
-                            project::<M, 12, 1>(layer, side, &batch.staged, per_head, projected);
+                            project::<M, 12, 1>(layer, side, batch, per_head, states);
                         } else {
-                            project::<M, 6, 2>(layer, side, &batch.staged, per_head, projected);
-                        }
-                        for (row, &i) in projected.chunks_exact(D).zip(&batch.into) {
-                            out[i * D..][..D].copy_from_slice(row);
+                            project::<M, 6, 2>(layer, side, batch, per_head, states);
                         }
                         batch.into.clear();
                     }
@@ -497,71 +511,85 @@ impl Kernel for Pool<'_> {
     }
 }
 
+/// Asks for the `i`-th of the rows to come.
+#[inline(always)]
+fn ask(x: &[f32], logits: &[f32], next: &[u32], i: usize) {
+    if let Some(&p) = next.get(i) {
+        prefetch(logits.as_ptr().wrapping_add(p as usize * LOGITS));
+        prefetch_row(x.as_ptr().wrapping_add(p as usize * D));
+    }
+}
+
+/// The rows of one group.
+#[derive(Clone, Copy)]
+struct Group<'a> {
+    x: &'a [f32],
+    logits: &'a [f32],
+    side: Side,
+    rows: &'a [u32],
+    next: &'a [u32], // rows to come, of this group and those after it
+}
+
+/// `H` values over and over.
+#[inline(always)]
+fn repeated(v: [f32; H]) -> [f32; 16] {
+    std::array::from_fn(|i| v[i % H])
+}
+
 /// Softmax-weighted means of the rows of one group, per head over the full width: stages `to` (H, D / per).
 #[inline(always)]
 unsafe fn pool_group<M: Mac, const C: usize>(
-    x: &[f32],
-    logits: &[f32],
-    side: Side,
-    rows: &[u32],
+    group: Group<'_>,
     e: &mut [f32],      // (CHUNK_ROWS, H)
     pooled: &mut [f32], // (H, D)
     to: *mut u32,
 ) {
     let lanes = M::V::LANES;
-    let pooled = pooled.as_mut_ptr();
-    let logit = |p: u32| &logits[p as usize * LOGITS + side as usize * H..][..H];
-    // SAFETY: rows are below `x`'s row count, `pooled` and `to` hold (H, D); what is left of `e` after the last row is spare.
+    let mut max = [f32::NEG_INFINITY; H];
+    // SAFETY: rows are below `x`'s row count, `pooled` and `to` hold (H, D), `e` a chunk.
     unsafe {
-        let mut max = [f32::NEG_INFINITY; H];
-        for &p in rows {
-            for (m, a) in max.iter_mut().zip(logit(p)) {
-                *m = if *a > *m { *a } else { *m };
+        if group.rows.len() <= CHUNK_ROWS {
+            let total = weigh::<M::V>(group, &mut max, e);
+            let share = repeated(total.map(|t| 1.0 / t));
+            let share = M::V::load(share.as_ptr());
+            for i in (0..group.rows.len() * H).step_by(lanes) {
+                let at = e.as_mut_ptr().add(i);
+                M::V::load(at).mul(share).store(at);
             }
+            for c0 in (0..D).step_by(C * lanes) {
+                let mut acc = [[M::V::zero(); C]; H];
+                add_rows::<M::V, C>(group, e, c0, &mut acc);
+                for k in 0..H {
+                    for c in 0..C {
+                        M::stage(acc[k][c], to, k * D + c0 + c * lanes);
+                    }
+                }
+            }
+            return;
         }
+        let pooled = pooled.as_mut_ptr();
         for c in (0..H * D).step_by(lanes) {
             M::V::zero().store(pooled.add(c));
         }
         let mut total = [0.0f32; H];
-        let log2e = M::V::splat(std::f32::consts::LOG2_E);
-        for (start, chunk) in (0..).step_by(CHUNK_ROWS).zip(rows.chunks(CHUNK_ROWS)) {
-            for &p in rows.iter().skip(start + CHUNK_ROWS).take(CHUNK_ROWS) {
-                prefetch_row(x.as_ptr().wrapping_add(p as usize * D));
-            }
-            for (e, &p) in e.chunks_exact_mut(H).zip(chunk) {
-                for ((e, a), m) in e.iter_mut().zip(logit(p)).zip(max) {
-                    *e = a - m;
-                }
-            }
-            for i in (0..chunk.len() * H).step_by(lanes) {
-                let at = e.as_mut_ptr().add(i);
-                M::V::load(at).mul(log2e).clamp(-126.0, 0.0).exp2().store(at);
-            }
-            for e in e.chunks_exact(H).take(chunk.len()) {
-                for (t, e) in total.iter_mut().zip(e) {
-                    *t += e;
-                }
+        for (chunk, next) in group.rows.chunks(CHUNK_ROWS).zip((0..).step_by(CHUNK_ROWS)) {
+            let part = Group { rows: chunk, next: &group.next[next.min(group.next.len())..], ..group };
+            let before = max;
+            let sum = weigh::<M::V>(part, &mut max, e);
+            // What was added up against a smaller maximum shrinks to the new one.
+            let shrink: [f32; H] =
+                std::array::from_fn(|k| if before[k] == max[k] { 1.0 } else { (before[k] - max[k]).exp() });
+            for k in 0..H {
+                total[k] = total[k] * shrink[k] + sum[k];
             }
             for c0 in (0..D).step_by(C * lanes) {
                 let mut acc = [[M::V::zero(); C]; H];
                 for k in 0..H {
                     for c in 0..C {
-                        acc[k][c] = M::V::load(pooled.add(k * D + c0 + c * lanes));
+                        acc[k][c] = M::V::load(pooled.add(k * D + c0 + c * lanes)).mul(M::V::splat(shrink[k]));
                     }
                 }
-                for (i, &p) in chunk.iter().enumerate() {
-                    let from = x.as_ptr().add(p as usize * D + c0);
-                    let mut v = [M::V::zero(); C];
-                    for c in 0..C {
-                        v[c] = M::V::load(from.add(c * lanes));
-                    }
-                    for k in 0..H {
-                        let w = M::V::splat(*e.get_unchecked(i * H + k));
-                        for c in 0..C {
-                            acc[k][c] = w.mul_add(v[c], acc[k][c]);
-                        }
-                    }
-                }
+                add_rows::<M::V, C>(part, e, c0, &mut acc);
                 for k in 0..H {
                     for c in 0..C {
                         acc[k][c].store(pooled.add(k * D + c0 + c * lanes));
@@ -578,19 +606,81 @@ unsafe fn pool_group<M: Mac, const C: usize>(
     }
 }
 
-/// `out[i][k] = W[k] row + b[k]` for BATCH staged groups, whose rows per head are `per_head` units apart (0: shared).
+/// `e = exp(logit − max)` of at most CHUNK_ROWS rows, per head, and its sums; `max` first rises to theirs.
+#[inline(always)]
+unsafe fn weigh<V: Vector>(group: Group<'_>, max: &mut [f32; H], e: &mut [f32]) -> [f32; H] {
+    let Group { logits, side, rows, .. } = group;
+    let count = rows.len() * H;
+    let own = side as usize * H;
+    // SAFETY: rows are below the number of rows of `logits`; `e` holds a chunk, a whole number of vectors.
+    unsafe {
+        let mut top = *max;
+        for (e, &p) in e.chunks_exact_mut(H).zip(rows) {
+            let a = logits.as_ptr().add(p as usize * LOGITS + own).cast::<[f32; H]>().read();
+            e.copy_from_slice(&a);
+            top = std::array::from_fn(|k| if a[k] > top[k] { a[k] } else { top[k] });
+        }
+        *max = top;
+        // What is left of the last vector weighs nothing: 2⁻¹²⁶ beside a sum of at least one.
+        e[count..count.next_multiple_of(V::LANES)].fill(f32::MIN);
+        let (max, log2e) = (V::load(repeated(top).as_ptr()), V::splat(std::f32::consts::LOG2_E));
+        let mut sums = V::zero();
+        for i in (0..count).step_by(V::LANES) {
+            let at = e.as_mut_ptr().add(i);
+            let v = V::load(at).sub(max).mul(log2e).clamp(-126.0, 0.0).exp2();
+            v.store(at);
+            sums = sums.add(v);
+        }
+        let mut parts = [0.0f32; 16];
+        sums.store(parts.as_mut_ptr());
+        let mut total = [0.0; H];
+        for (i, part) in parts.iter().enumerate() {
+            total[i % H] += part;
+        }
+        total
+    }
+}
+
+/// `acc[k] += Σ e[i][k] · x[rows[i]]` over columns `c0..` of `C` vectors; asks for the rows to come on the first of them.
+#[inline(always)]
+unsafe fn add_rows<V: Vector, const C: usize>(group: Group<'_>, e: &[f32], c0: usize, acc: &mut [[V; C]; H]) {
+    let Group { x, logits, rows, next, .. } = group;
+    // SAFETY: rows are below `x`'s row count, and `e` has a row of H for each.
+    unsafe {
+        for (i, &p) in rows.iter().enumerate() {
+            if c0 == 0 {
+                ask(x, logits, next, i);
+            }
+            let from = x.as_ptr().add(p as usize * D + c0);
+            let mut v = [V::zero(); C];
+            for c in 0..C {
+                v[c] = V::load(from.add(c * V::LANES));
+            }
+            for k in 0..H {
+                let w = V::splat(*e.get_unchecked(i * H + k));
+                for c in 0..C {
+                    acc[k][c] = w.mul_add(v[c], acc[k][c]);
+                }
+            }
+        }
+    }
+}
+
+/// `states[into[i]][k] += W[k] row + b[k]` for a batch of staged groups, whose rows per head are `per_head` units apart
+/// (0: shared).
 #[inline(always)]
 unsafe fn project<M: Mac, const R: usize, const C: usize>(
     layer: &Consensus,
     side: Side,
-    staged: &[u32],
+    batch: &Batch,
     per_head: usize,
-    out: &mut [f32], // (BATCH, D)
+    states: &mut [f32],
 ) {
+    let Batch { staged, into } = batch;
     let stride = staged.len() / BATCH;
-    let out = out.as_mut_ptr();
+    let states = states.as_mut_ptr();
     let (units, lanes) = (D / M::K_PER, M::V::LANES);
-    // SAFETY: `staged` holds BATCH groups and `out` BATCH rows.
+    // SAFETY: `staged` holds BATCH groups, of which the first are those of `into`: rows of `states`.
     unsafe {
         for k in 0..H {
             let w = layer.values[side as usize].as_ptr().add(k * units * DH);
@@ -602,9 +692,10 @@ unsafe fn project<M: Mac, const R: usize, const C: usize>(
                 let mut acc = [start; R];
                 let from = staged.as_ptr().add(i * stride + k * per_head);
                 tile::<M, R, C>(&mut acc, units, from, stride, w);
-                for r in 0..R {
+                for (acc, &row) in acc.iter().zip(into.iter().skip(i)) {
                     for c in 0..C {
-                        acc[r][c].store(out.add((i + r) * D + k * DH + c * lanes));
+                        let to = states.add(row * D + k * DH + c * lanes);
+                        M::V::load(to).add(acc[c]).store(to);
                     }
                 }
             }
@@ -656,12 +747,8 @@ mod tests {
                 for parts in [1, 3, 100] {
                     let mut got = initial.clone();
                     for range in groups.split(parts) {
-                        let mut out = vec![0.0; range.len() * D];
-                        layer.pool(side, &x, &logits, &groups, range.clone(), &mut out, &mut Scratch::default());
-                        for (i, update) in range.zip(out.chunks_exact(D)) {
-                            let state = &mut got[groups.ids()[i] as usize * D..][..D];
-                            state.iter_mut().zip(update).for_each(|(s, u)| *s += u);
-                        }
+                        let states = &mut got[groups.ids()[range.start] as usize * D..];
+                        layer.pool(side, &x, &logits, &groups, range, states, &mut Scratch::default());
                     }
                     let tolerance = if engine.precision() == Precision::F32 { 2e-5 } else { 3e-2 };
                     assert_close(&got, &want, tolerance, &format!("{engine:?} {side:?} {parts}"));

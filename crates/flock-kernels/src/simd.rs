@@ -42,6 +42,10 @@ pub trait Vector: Copy {
     /// To the nearest bf16, ties to even, as an `f32`.
     unsafe fn round_bf16(self) -> Self;
     unsafe fn sum(self) -> f32;
+    /// Two neighbours over and over. `p` is valid for two elements.
+    unsafe fn splat_pair(p: *const f32) -> Self;
+    /// Writes the sums of neighbouring lanes: `LANES / 2` elements.
+    unsafe fn store_pair_sums(self, p: *mut f32);
 
     #[inline(always)]
     unsafe fn zero() -> Self {
@@ -266,6 +270,17 @@ impl<const N: usize> Vector for Lanes<N> {
         }
         half[0]
     }
+    #[inline(always)]
+    unsafe fn splat_pair(p: *const f32) -> Self {
+        let pair = unsafe { p.cast::<[f32; 2]>().read() };
+        Self(std::array::from_fn(|i| pair[i % 2]))
+    }
+    #[inline(always)]
+    unsafe fn store_pair_sums(self, p: *mut f32) {
+        for i in 0..N / 2 {
+            unsafe { *p.add(i) = self.0[2 * i] + self.0[2 * i + 1] }
+        }
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -352,6 +367,17 @@ mod x86 {
                 _mm_cvtss_f32(_mm_add_ss(d, _mm_movehdup_ps(d)))
             }
         }
+        #[inline(always)]
+        unsafe fn splat_pair(p: *const f32) -> Self {
+            unsafe { Self(_mm256_castpd_ps(_mm256_set1_pd(p.cast::<f64>().read_unaligned()))) }
+        }
+        #[inline(always)]
+        unsafe fn store_pair_sums(self, p: *mut f32) {
+            unsafe {
+                let (low, high) = (_mm256_castps256_ps128(self.0), _mm256_extractf128_ps::<1>(self.0));
+                _mm_storeu_ps(p, _mm_hadd_ps(low, high));
+            }
+        }
     }
 
     /// AVX-512: sixteen lanes.
@@ -424,6 +450,17 @@ mod x86 {
         #[inline(always)]
         unsafe fn sum(self) -> f32 {
             unsafe { _mm512_reduce_add_ps(self.0) }
+        }
+        #[inline(always)]
+        unsafe fn splat_pair(p: *const f32) -> Self {
+            unsafe { Self(_mm512_castpd_ps(_mm512_set1_pd(p.cast::<f64>().read_unaligned()))) }
+        }
+        #[inline(always)]
+        unsafe fn store_pair_sums(self, p: *mut f32) {
+            unsafe {
+                let sums = _mm512_add_ps(self.0, _mm512_permute_ps::<0b10_11_00_01>(self.0));
+                _mm256_storeu_ps(p, _mm512_castps512_ps256(_mm512_maskz_compress_ps(0x5555, sums)));
+            }
         }
     }
 

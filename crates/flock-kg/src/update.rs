@@ -333,47 +333,35 @@ impl Update {
             row.copy_from_slice(&self.sides[s].initial);
         }
         let groups = &work.groups[s];
-        work.rows.resize(groups.ids().len() * D);
-        let pool = |(range, out): (std::ops::Range<usize>, &mut [f32])| {
-            SCRATCH.with_borrow_mut(|scratch| {
-                self.consensus.pool(
-                    self.sides[s].side,
-                    &work.x,
-                    &work.logits,
-                    groups,
-                    range,
-                    out,
-                    &mut scratch.consensus,
-                );
-            });
-        };
-        let mut add = |id: u32, update: &[f32]| {
-            state[id as usize * D..][..D].iter_mut().zip(update).for_each(|(s, u)| *s += u);
-        };
-        if let Wanted::Only(ids) = wanted {
-            for &id in ids {
-                if let Ok(i) = groups.ids().binary_search(&id) {
-                    pool((i..i + 1, &mut work.rows[..D]));
-                    add(id, &work.rows[..D]);
-                }
-            }
+        if groups.ids().is_empty() {
             return;
         }
-        match team {
-            Team::Solo => pool((0..groups.ids().len(), &mut work.rows)),
-            Team::Pool => {
-                let mut rest: &mut [f32] = &mut work.rows;
+        let pool = |(range, states): (std::ops::Range<usize>, &mut [f32])| {
+            SCRATCH.with_borrow_mut(|scratch| {
+                let side = self.sides[s].side;
+                self.consensus.pool(side, &work.x, &work.logits, groups, range, states, &mut scratch.consensus);
+            });
+        };
+        // The states from the first group of a range on.
+        let first = |range: &std::ops::Range<usize>| groups.ids()[range.start] as usize * D;
+        match (wanted, team) {
+            (Wanted::Only(ids), _) => {
+                for i in ids.iter().filter_map(|id| groups.ids().binary_search(id).ok()) {
+                    pool((i..i + 1, &mut state[first(&(i..i + 1))..]));
+                }
+            }
+            (Wanted::All, Team::Solo) => pool((0..groups.ids().len(), &mut state[first(&(0..1))..])),
+            (Wanted::All, Team::Pool) => {
+                let mut rest: &mut [f32] = state;
                 let mut parts = Vec::new();
-                for range in groups.split(4 * rayon::current_num_threads()) {
-                    let (out, after) = std::mem::take(&mut rest).split_at_mut(range.len() * D);
-                    parts.push((range, out));
-                    rest = after;
+                // From the last range to the first, so that each takes the end of what is left.
+                for range in groups.split(4 * rayon::current_num_threads()).into_iter().rev() {
+                    let (before, states) = std::mem::take(&mut rest).split_at_mut(first(&range));
+                    parts.push((range, states));
+                    rest = before;
                 }
                 parts.into_par_iter().for_each(pool);
             }
-        }
-        for (&id, update) in groups.ids().iter().zip(work.rows.chunks_exact(D)) {
-            add(id, update);
         }
     }
 }

@@ -5,10 +5,12 @@
 //! ```text
 //! d_x = a e + d_logit · w_logit      d_logit = a (x · e − x̄ · e)      d_W = d ⊗ x̄
 //! ```
-//! A group of one row has `a = 1` and no gradient for its logits.
+//! A group of one row has `a = 1` and no gradient for its logits. Groups go twelve at a time, so that `e` and `d_W` are products of
+//! matrices; their own rows are read in between.
 
-use super::{CHUNK_ROWS, Gradients, Groups, LOGITS, Side, Weights};
+use super::{AHEAD, BATCH, CHUNK_ROWS, Gradients, Group, Groups, LOGITS, Side, Weights};
 use crate::linear::outer::{SEGMENT, outer};
+use crate::linear::tile;
 use crate::simd::{Engine, F32, Kernel, Mac, Vector};
 use crate::{Aligned, D, DH, H};
 
@@ -22,8 +24,9 @@ pub struct Backward {
 /// Working memory of one thread.
 #[derive(Default)]
 pub struct BackwardScratch {
-    asked: Aligned<f32>,    // (H, D): e
-    pooled: Aligned<f32>,   // (H, D): x̄
+    d: Aligned<f32>,        // (BATCH, D), of the groups' states
+    asked: Aligned<f32>,    // (H, BATCH, D): e
+    pooled: Aligned<f32>,   // (H, BATCH, D): x̄
     weights: Vec<f32>,      // (rows of the group, H)
     d_logits: Aligned<f32>, // (P, LOGITS)
     d_table: Aligned<f32>,  // (LOGITS, D)
@@ -81,18 +84,41 @@ impl Kernel for Run<'_, '_> {
     unsafe fn run<M: Mac>(self) {
         let Run { layer, x, logits, groups, d_states, d_x, d_w, scratch: s } = self;
         let rows = x.len() / D;
-        s.asked.resize(H * D);
-        s.pooled.resize(H * D);
+        s.d.resize(BATCH * D);
+        s.asked.resize(H * BATCH * D);
+        s.pooled.resize(H * BATCH * D);
         s.d_logits.resize(rows * LOGITS);
         s.d_table.resize(LOGITS * D);
         s.d_table.fill(0.0);
         let [d_node, d_type] = d_w;
         for (side, d_w) in [(Side::Node, &mut *d_node), (Side::Type, &mut *d_type)] {
             let groups = groups[side as usize];
-            for (i, &g) in groups.ids.iter().enumerate() {
-                let d = &d_states[side as usize][g as usize * D..][..D];
-                // SAFETY: `groups` lists rows of `x` (checked at the door); the scratch is sized above.
-                unsafe { group::<M::V>(layer, side, x, logits, groups.rows(i), d, d_x, d_w, s) };
+            for first in (0..groups.ids.len()).step_by(BATCH) {
+                let count = BATCH.min(groups.ids.len() - first);
+                for (i, d) in s.d.chunks_exact_mut(D).take(count).enumerate() {
+                    let g = groups.ids[first + i] as usize;
+                    d.copy_from_slice(&d_states[side as usize][g * D..][..D]);
+                    d_w.d_value_bias.iter_mut().zip(d).for_each(|(b, d)| *b += *d);
+                }
+                // SAFETY: the scratch is sized above; `groups` lists rows of `x` and `d_x` (checked at the door).
+                unsafe {
+                    asked::<M::V>(layer, side, s);
+                    for i in 0..count {
+                        let rows = groups.rows(first + i);
+                        let next = &groups.rows[(groups.starts[first + i] as usize + AHEAD).min(groups.rows.len())..];
+                        group::<M::V>(Group { x, logits, side, rows, next }, i, d_x, s);
+                    }
+                    for k in 0..H {
+                        let d = (s.d.as_ptr().add(k * DH).cast(), D);
+                        let pooled = (s.pooled.as_ptr().add(k * BATCH * D).cast(), D);
+                        let to = d_w.d_value.as_mut_ptr().add(k * DH * D);
+                        if M::V::LANES == 16 {
+                            outer::<F32<M::V>, 4>(count, d, DH, pooled, D, to, D);
+                        } else {
+                            outer::<F32<M::V>, 2>(count, d, DH, pooled, D, to, D);
+                        }
+                    }
+                }
             }
         }
         // SAFETY: `d_logits` and `x` have `rows` rows; the table has LOGITS of width D. A segment fits `outer`.
@@ -130,78 +156,107 @@ impl Kernel for Run<'_, '_> {
     }
 }
 
-/// One group.
+/// `e[k] = W[k]ᵀ d[k]` of a batch of groups. (Rows of `d` past the last group give rows that nothing reads.)
 #[inline(always)]
-unsafe fn group<V: Vector>(
-    layer: &Backward,
-    side: Side,
-    x: &[f32],
-    logits: &[f32],
-    rows: &[u32],
-    d: &[f32], // (D), of the group's state
-    d_x: &mut [f32],
-    d_w: &mut Gradients<'_>,
-    s: &mut BackwardScratch,
-) {
-    let own = side as usize * H;
-    let w = layer.values[side as usize].as_ptr();
-    let (asked, pooled) = (s.asked.as_mut_ptr(), s.pooled.as_mut_ptr());
-    d_w.d_value_bias.iter_mut().zip(d).for_each(|(b, d)| *b += d);
-    // SAFETY: rows are below `x`'s count; `asked` and `pooled` hold (H, D).
+unsafe fn asked<V: Vector>(layer: &Backward, side: Side, s: &mut BackwardScratch) {
+    // SAFETY: `d` and `asked` hold BATCH rows; D columns of W are four vectors of 16 lanes, or eight of 8.
     unsafe {
         for k in 0..H {
-            for c in (0..D).step_by(V::LANES) {
-                let mut sum = V::zero();
-                for j in k * DH..(k + 1) * DH {
-                    sum = V::splat(d[j]).mul_add(V::load(w.add(j * D + c)), sum);
+            let w = layer.values[side as usize].as_ptr().add(k * DH * D).cast();
+            let (d, to) = (s.d.as_ptr().add(k * DH), s.asked.as_mut_ptr().add(k * BATCH * D));
+            if V::LANES == 16 {
+                for i in (0..BATCH).step_by(6) {
+                    asked_tile::<V, 6, 4>(d.add(i * D), w, to.add(i * D));
                 }
-                sum.store(asked.add(k * D + c));
+            } else {
+                for i in 0..BATCH {
+                    asked_tile::<V, 1, 8>(d.add(i * D), w, to.add(i * D));
+                }
             }
         }
+    }
+}
+
+/// `R` rows of D columns: `C` vectors.
+#[inline(always)]
+unsafe fn asked_tile<V: Vector, const R: usize, const C: usize>(d: *const f32, w: *const u32, to: *mut f32) {
+    // SAFETY: the caller's promise; `w` has DH rows of D.
+    unsafe {
+        let mut acc = [[V::zero(); C]; R];
+        tile::<F32<V>, R, C>(&mut acc, DH, d.cast(), D, w);
+        for r in 0..R {
+            for c in 0..C {
+                acc[r][c].store(to.add(r * D + c * V::LANES));
+            }
+        }
+    }
+}
+
+/// The rows of one group, the `i`-th of its batch.
+#[inline(always)]
+unsafe fn group<V: Vector>(group: Group<'_>, i: usize, d_x: &mut [f32], s: &mut BackwardScratch) {
+    let Group { x, logits, side, rows, next } = group;
+    let own = side as usize * H;
+    // SAFETY: rows are below `x`'s count; `asked` and `pooled` hold (H, BATCH, D).
+    unsafe {
+        let asked = |k: usize| s.asked.as_ptr().add((k * BATCH + i) * D);
+        let pooled = s.pooled.as_mut_ptr();
         let weights = &mut s.weights;
         weights.clear();
-        if rows.len() == 1 {
-            weights.resize(H, 1.0);
-        } else {
-            softmax::<V>(logits, own, rows, weights);
-        }
-        for k in 0..H {
-            for c in (0..D).step_by(V::LANES) {
-                let mut sum = V::zero();
-                for (i, &p) in rows.iter().enumerate() {
-                    sum = V::splat(weights[i * H + k]).mul_add(V::load(x.as_ptr().add(p as usize * D + c)), sum);
-                }
-                sum.store(pooled.add(k * D + c));
-            }
-        }
-        let mut mean = [0.0f32; H];
-        for k in 0..H {
-            mean[k] = dot::<V>(asked.add(k * D), pooled.add(k * D));
-            for j in k * DH..(k + 1) * DH {
-                let g = V::splat(d[j]);
-                for c in (0..D).step_by(V::LANES) {
-                    let to = d_w.d_value.as_mut_ptr().add(j * D + c);
-                    g.mul_add(V::load(pooled.add(k * D + c)), V::load(to)).store(to);
-                }
-            }
-        }
-        for (i, &p) in rows.iter().enumerate() {
-            let at = p as usize * D;
+        if let [p] = *rows {
+            super::ask(x, logits, next, 0);
             let d_logits = &mut s.d_logits[p as usize * LOGITS + own..][..H];
-            for k in 0..H {
-                let a = weights[i * H + k];
-                d_logits[k] = match rows.len() {
-                    1 => 0.0,
-                    _ => a * (dot::<V>(x.as_ptr().add(at), asked.add(k * D)) - mean[k]),
-                };
-            }
+            d_logits.fill(0.0);
             for c in (0..D).step_by(V::LANES) {
-                let to = d_x.as_mut_ptr().add(at + c);
-                let mut sum = V::load(to);
+                let to = d_x.as_mut_ptr().add(p as usize * D + c);
+                let (mut sum, row) = (V::load(to), V::load(x.as_ptr().add(p as usize * D + c)));
                 for k in 0..H {
-                    sum = V::splat(weights[i * H + k]).mul_add(V::load(asked.add(k * D + c)), sum);
+                    row.store(pooled.add((k * BATCH + i) * D + c));
+                    sum = sum.add(V::load(asked(k).add(c)));
                 }
                 sum.store(to);
+            }
+            return;
+        }
+        softmax::<V>(logits, own, rows, weights);
+        if V::LANES == 16 {
+            pool_rows::<V, 4>(group, weights, i, pooled);
+        } else {
+            pool_rows::<V, 2>(group, weights, i, pooled);
+        }
+        let mean: [f32; H] = std::array::from_fn(|k| dot::<V>(asked(k), pooled.add((k * BATCH + i) * D)));
+        for (&p, a) in rows.iter().zip(weights.chunks_exact(H)) {
+            let at = p as usize * D;
+            let mut dots = [V::zero(); H];
+            for c in (0..D).step_by(V::LANES) {
+                let (row, to) = (V::load(x.as_ptr().add(at + c)), d_x.as_mut_ptr().add(at + c));
+                let mut sum = V::load(to);
+                for k in 0..H {
+                    let e = V::load(asked(k).add(c));
+                    dots[k] = row.mul_add(e, dots[k]);
+                    sum = V::splat(a[k]).mul_add(e, sum);
+                }
+                sum.store(to);
+            }
+            for (k, d) in s.d_logits[p as usize * LOGITS + own..][..H].iter_mut().enumerate() {
+                *d = a[k] * (dots[k].sum() - mean[k]);
+            }
+        }
+    }
+}
+
+/// `x̄` of a group, the `i`-th of its batch.
+#[inline(always)]
+unsafe fn pool_rows<V: Vector, const C: usize>(group: Group<'_>, weights: &[f32], i: usize, pooled: *mut f32) {
+    // SAFETY: `weights` has a row of H for each row of the group, `pooled` holds (H, BATCH, D).
+    unsafe {
+        for c0 in (0..D).step_by(C * V::LANES) {
+            let mut acc = [[V::zero(); C]; H];
+            super::add_rows::<V, C>(group, weights, c0, &mut acc);
+            for k in 0..H {
+                for c in 0..C {
+                    acc[k][c].store(pooled.add((k * BATCH + i) * D + c0 + c * V::LANES));
+                }
             }
         }
     }
