@@ -71,7 +71,9 @@ pub enum LoadError {
         file: String,
     },
     /// Columns were chosen, or a header promised, for a format that has neither.
-    #[error("{file}: is {format}, which has no columns and no header; hint: leave --columns and --header out, or give --format tsv or csv if it is one of these")]
+    #[error(
+        "{file}: is {format}, which has no columns and no header; hint: leave --columns and --header out, or give --format tsv or csv if it is one of these"
+    )]
     NoColumns {
         /// The file as it was named.
         file: String,

@@ -9,8 +9,8 @@
 //! Fast version: the projection is linear, so `Σ w_p x_p` is pooled first, per head over the full width, and projected
 //! once per group instead of once per position. The denominator is at least one (the largest term is e⁰), so 1e-8 is
 //! below its rounding and is left out. A group of one position, the most common size, skips the pooling. Positions are
-//! visited in order within a group, in chunks of fixed size: the sums are the same bits however the groups are shared
-//! among threads.
+//! visited once, in order within a group, in chunks of fixed size; from chunk to chunk the maximum may rise, and what was
+//! summed so far shrinks to it. The sums are the same bits however the groups are shared among threads.
 
 mod train;
 pub use train::{Backward, BackwardScratch};

@@ -510,6 +510,7 @@ fn settings_are_laid_over_the_published_defaults() {
         "optimiser.warmup=5",
         "data.subgraph=[9,3]",
         "data.keep=[20,50]",
+        "data.drop=[20,50]",
         "loss.temperature=0",
         "loss.softmax=1.5",
         "data.holdout=1",
@@ -533,9 +534,15 @@ fn the_example_configs_are_sound() {
     let entity = TrainConfig::resolve(&read("pretrain-entity.toml"), TrainConfig::pretraining).unwrap();
     let relation = TrainConfig::resolve(&read("pretrain-relation.toml"), TrainConfig::pretraining).unwrap();
     assert_eq!((entity.task, relation.task), (Task::Entity, Task::Relation));
-    for task in [Task::Entity, Task::Relation] {
-        let shipped = TrainConfig::resolve(&read(&format!("flock-{task}.toml")), TrainConfig::pretraining).unwrap();
-        assert_eq!((shipped.task, shipped.model.length), (task, Some(64)));
+    for (name, task) in [
+        ("flock-entity.toml", Task::Entity),
+        ("flock-entity-2.toml", Task::Entity),
+        ("flock-entity-3.toml", Task::Entity),
+        ("flock-entity-4.toml", Task::Entity),
+        ("flock-relation.toml", Task::Relation),
+    ] {
+        let shipped = TrainConfig::resolve(&read(name), TrainConfig::pretraining).unwrap();
+        assert_eq!((shipped.task, shipped.model.length), (task, Some(64)), "{name}");
     }
     assert!(TrainConfig::resolve(&read("finetune.toml"), TrainConfig::finetuning).unwrap().model.from.is_some());
     PetalsConfig::resolve(&read("petals.toml")).unwrap();

@@ -40,7 +40,7 @@ pub use order::Order;
 pub use subgraph::Subgraph;
 
 use crate::checkpoint::Task;
-use flock_graph::{Mask, Topology, TopologyError};
+use flock_graph::{Mask, Topology, TopologyError, Triple};
 use flock_walk::Key;
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +56,7 @@ enum Purpose {
     Piece,
     PieceOrder,
     Share,
+    Drop,
 }
 
 fn key(seed: u64, purpose: Purpose, query: u64) -> Key {
@@ -99,6 +100,9 @@ pub struct DataConfig {
     /// If set, the walks of a step see a share of its piece's triples only, drawn uniformly from these. The others stay known answers.
     /// Training graphs are denser than most graphs that a model meets later.
     pub keep: Option<Shares>,
+    /// If set, relations of a piece that its batch does not ask about are hidden from the walks altogether, each with a chance drawn
+    /// uniformly from these. So an answer that leans on one relation must be found by others at times.
+    pub drop: Option<Shares>,
 }
 
 impl DataConfig {
@@ -111,6 +115,7 @@ impl DataConfig {
             hide: Hide::Positives,
             subgraph: None,
             keep: None,
+            drop: None,
         }
     }
 }
@@ -204,10 +209,10 @@ impl<'a> Feed<'a> {
         {
             return Err(DataError::Sizes { low, high });
         }
-        if let Some(Shares { low, high }) = config.keep
-            && !(config.subgraph.is_some() && 1 <= low && low <= high && high <= 100)
-        {
-            return Err(DataError::Shares { low, high });
+        for Shares { low, high } in config.keep.into_iter().chain(config.drop) {
+            if !(config.subgraph.is_some() && 1 <= low && low <= high && high <= 100) {
+                return Err(DataError::Shares { low, high });
+            }
         }
         Ok(Feed { graphs: graphs.to_vec(), ends, config, seed })
     }
@@ -269,13 +274,15 @@ impl<'a> Feed<'a> {
                 let first = |count: u64| (0..count).map(|k| piece.topology.triple(order.get(k) as u32));
                 let count = all.min(self.config.batch as u64);
                 let triples: Vec<_> = first(count).collect();
-                if let Some(Shares { low, high }) = self.config.keep {
-                    let draw = key(self.seed, Purpose::Share, state.step).stream(0).below(u64::from(high - low) + 1);
+                if self.config.keep.is_some() || self.config.drop.is_some() {
+                    let whole = Shares { low: 100, high: 100 };
+                    let share = self.share(Purpose::Share, state.step, self.config.keep.unwrap_or(whole));
                     // The batch's triples are hidden by the mask, not by what is kept: the least that is left is their number.
-                    let kept = (all * (u64::from(low) + draw)).div_ceil(100).max(count);
+                    let kept = (all * share).div_ceil(100).max(count);
                     let Subgraph { topology, nodes, .. } = &piece;
-                    thinned =
-                        Some(Topology::build(nodes.len() as u32, topology.num_relations(), first(kept).collect())?);
+                    let hidden = self.dropped(state.step, topology.num_relations(), &triples);
+                    let seen = first(kept).filter(|t| !hidden[t.relation as usize]).collect();
+                    thinned = Some(Topology::build(nodes.len() as u32, topology.num_relations(), seen)?);
                 }
                 (Some(piece), triples)
             }
@@ -305,6 +312,21 @@ impl<'a> Feed<'a> {
         }
         let most = state.draws.iter().fold(state.step, |most, &draws| most.max(draws));
         if most > 1 << 63 { Err(DataError::Counts) } else { Ok(()) }
+    }
+
+    /// A share of a step, in percent.
+    fn share(&self, purpose: Purpose, step: u64, Shares { low, high }: Shares) -> u64 {
+        u64::from(low) + key(self.seed, purpose, step).stream(0).below(u64::from(high - low) + 1)
+    }
+
+    /// Which relations of a step's piece its walks do not see; never one that is asked about.
+    fn dropped(&self, step: u64, relations: u32, asked: &[Triple]) -> Vec<bool> {
+        let Some(shares) = self.config.drop else { return vec![false; relations as usize] };
+        let chance = self.share(Purpose::Drop, step, shares);
+        let mut stream = key(self.seed, Purpose::Drop, step).stream(1);
+        let mut hidden: Vec<bool> = (0..relations).map(|_| stream.below(100) < chance).collect();
+        asked.iter().for_each(|t| hidden[t.relation as usize] = false);
+        hidden
     }
 
     /// Draws that a step makes from a graph: a batch, or the anchor of a piece.

@@ -88,6 +88,9 @@ pub struct DataSection {
     pub subgraph: Option<[u32; 2]>,
     /// If given, the walks of a step see so many percent of its piece's triples: least and greatest.
     pub keep: Option<[u32; 2]>,
+    /// If given, relations of a piece that a step does not ask about are hidden from its walks, each with a chance of so many percent:
+    /// least and greatest.
+    pub drop: Option<[u32; 2]>,
 }
 
 /// A base walk count: a number, or `"rule"` for the rule that goes by the graph's size.
@@ -310,8 +313,10 @@ impl TrainConfig {
             "expected [least, greatest] entities, 2 or more",
         )?;
         let percent = |s: [u32; 2]| 1 <= s[0] && s[0] <= s[1] && s[1] <= 100;
-        rule(self.data.keep.is_none_or(percent), "data.keep", "expected [least, greatest] percent, 1 to 100")?;
-        rule(self.data.keep.is_none() || self.data.subgraph.is_some(), "data.keep", "needs data.subgraph")?;
+        for (key, share) in [("data.keep", self.data.keep), ("data.drop", self.data.drop)] {
+            rule(share.is_none_or(percent), key, "expected [least, greatest] percent, 1 to 100")?;
+            rule(share.is_none() || self.data.subgraph.is_some(), key, "needs data.subgraph")?;
+        }
         for (key, n) in [("walks.n", self.walks.n), ("validation.n", self.validation.n)] {
             let fits = |n: u32| (1..=16_384).contains(&n);
             rule(!matches!(n, WalkCount::Fixed(n) if !fits(n)), key, "expected 1 to 16384, or \"rule\"")?;
@@ -342,6 +347,7 @@ impl TrainConfig {
             hide: self.data.hide,
             subgraph: self.data.subgraph.map(|[low, high]| Sizes { low, high }),
             keep: self.data.keep.map(|[low, high]| Shares { low, high }),
+            drop: self.data.drop.map(|[low, high]| Shares { low, high }),
         }
     }
 
@@ -382,6 +388,7 @@ impl Default for DataSection {
             hide: published.hide,
             subgraph: None,
             keep: None,
+            drop: None,
         }
     }
 }
