@@ -76,7 +76,7 @@ fn the_planted_edges_come_first_and_matter() {
     let graph = graph(1, 2);
     let engine = Engine::new(Level::detect().unwrap(), Precision::F32).unwrap();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
-    // With noise of its own, so that it learns the rule and not that there is nothing else: any seed and rounding then will do.
+    // With noise of its own, so that it learns the rule and not that there is nothing else (seeds 1 to 3 alike).
     let model = trained(&self::graph(1, 1), engine, &pool);
     let last = FAMILIES - 1;
     let [x, y, z] = ["x", "y", "z"].map(|n| format!("{n}{last}"));
