@@ -8,7 +8,7 @@ use flock_kg::checkpoint::{Checkpoint, Processor, Task};
 use flock_kg::datasets::{Dataset, Group, TestSet};
 use flock_kg::ensemble::Ask;
 use flock_kg::eval::analyse::{Tried, Variant, once, passes};
-use flock_kg::eval::compare::{Published, Sheet, Style, compare};
+use flock_kg::eval::compare::{Published, Sheet, Style, caveat, compare};
 use flock_kg::eval::results::{Choice, Progress, read, write_text};
 use flock_kg::eval::{EvalError, Evaluation, Settings, density, embedding};
 use flock_kg::kernels::Engine;
@@ -160,7 +160,11 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Compare(args) => {
             let results = read(&args.results).map_err(error)?;
             let published = Published::read(&args.published).map_err(error)?;
-            beside(&results.iter().collect::<Vec<_>>(), &published, args.format)
+            let results: Vec<&Evaluation> = results.iter().collect();
+            if let Some(caveat) = caveat(&results) {
+                say!("{caveat}");
+            }
+            beside(&results, &published, args.format)
         }
     }
 }

@@ -8,11 +8,10 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use flock_kg::checkpoint::Task;
 use flock_kg::datasets::{Dataset, Group, Split, registry};
-use flock_kg::eval::compare::{Published, Sheet, Style, compare};
+use flock_kg::eval::compare::{Published, Sheet, Style, caveat, compare};
 use flock_kg::eval::record::Record;
 use flock_kg::eval::results::{Choice, Progress};
 use flock_kg::eval::{EvalError, Evaluation, Metrics, Settings, Tally, evaluate};
-use flock_kg::walk::WalkOptions;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::analyse::beside;
@@ -99,7 +98,6 @@ impl How {
             passes: self.passes,
             seed: self.seed,
             limit: self.limit.map(|n| n as usize),
-            options: WalkOptions::default(),
         }
     }
 }
@@ -442,14 +440,16 @@ fn comparison(path: &Path, published: &Published, results: &[Evaluation], args: 
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().to_lowercase());
     let named = [Task::Entity, Task::Relation].into_iter().find(|t| name.contains(&t.to_string()));
     let of: Vec<&Evaluation> = results.iter().filter(|e| named.is_none_or(|task| task == e.task)).collect();
+    let caveat = caveat(&of).map_or(String::new(), |caveat| format!("; {caveat}"));
     if args.json {
         // Standard output is the list; who asked for both still sees the comparison.
+        say!("beside {}{caveat}", path.display());
         say!("{}", compare(&of, published, Style::Marked("**", "**")).markdown().trim_end());
         return Ok(());
     }
     println(&match args.format {
-        Form::Table => format!("\nbeside {}, * the best", path.display()),
-        Form::Markdown => format!("\nbeside {}\n", path.display()),
+        Form::Table => format!("\nbeside {}, * the best{caveat}", path.display()),
+        Form::Markdown => format!("\nbeside {}{caveat}\n", path.display()),
         Form::Csv => String::new(),
     })?;
     beside(&of, published, args.format)

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use flock_kg::eval::results::write_text;
 use flock_kg::petals;
-use flock_kg::train::{PetalsConfig, PetalsReport, petals as train};
+use flock_kg::train::{PetalsConfig, PetalsProtocol, PetalsReport, petals as train};
 
 use crate::failure::{Failure, error, json};
 use crate::train::{Common, println, put, stopped, with_session};
@@ -18,7 +18,8 @@ Examples:
   flock-kg petals --svg petals.svg --instance 35
 
 An instance is solved if the true target's logit is above the false one's by more than 0.1, over 16 passes. Models with \
-deterministic relation invariants cannot tell the two apart: they solve none. A run that was cut off goes on when the same \
+deterministic relation invariants cannot tell the two apart: they solve none. Each target is scored on walks of its own, as \
+published; --set protocol=shared_walks scores both on the walks of one query, which is easier. A run that was cut off goes on when the same \
 command is run again.")]
 pub struct Args {
     #[command(flatten)]
@@ -69,11 +70,20 @@ pub fn run(args: Args) -> Result<(), Failure> {
 
 fn describe(r: &PetalsReport) -> String {
     let losses: Vec<String> = r.losses.iter().map(|l| format!("{l:.3}")).collect();
+    let accuracies: Vec<String> = r.accuracies.iter().map(|a| format!("{:.1}", 100.0 * a)).collect();
+    let by_epoch = match r.protocol {
+        PetalsProtocol::Published => {
+            format!("\n  accuracy by epoch {} % (epoch {} kept)", accuracies.join(" "), r.kept_epoch)
+        }
+        PetalsProtocol::SharedWalks => {
+            "\n  protocol         shared_walks: both targets on the walks of one query".to_string()
+        }
+    };
     format!(
         "Petals, seed {}, {} epochs in {:.1} minutes (n = {}, L = {})\n  \
          solved           {} of {} (P = {})\n  \
          true target > 0  {:.1} %\n  false target < 0 {:.1} %\n  \
-         loss by epoch    {}\n  model            {}",
+         loss by epoch    {}{by_epoch}\n  model            {}",
         r.seed,
         r.epochs,
         r.minutes,

@@ -144,7 +144,14 @@ fn describe(s: &Summary) -> String {
     let mut lines = vec![format!("{} model, trained on {}", s.task, s.graphs.join(", "))];
     lines.push(format!("  steps     {} in {:.1} minutes", s.steps, s.minutes));
     lines.extend(s.loss.map(|loss| format!("  loss      {loss:.4}")));
-    lines.extend(s.best.map(|best| format!("  best MRR  {:.4} at step {}", best.mrr, best.step)));
+    lines.extend(s.before.map(|before| format!("  before    MRR {before:.4} on validation triples")));
+    lines.extend(s.best.map(|best| {
+        let gain = s.gain.map_or(String::new(), |gain| format!(", gain {gain:+.4}"));
+        format!("  best      MRR {:.4} at step {}{gain}", best.mrr, best.step)
+    }));
+    if s.before.is_some() && s.best.is_some_and(|best| best.step == 0) {
+        lines.push("            no step was better than the start, whose weights stay the best".to_string());
+    }
     lines.push(format!("  model     {}", s.model));
     lines.push(format!("  curve     {}", s.curve));
     lines.join("\n")

@@ -210,6 +210,31 @@ fn precision_and_switches_reach_the_run() {
 }
 
 #[test]
+fn a_model_is_asked_with_the_switches_it_was_trained_with() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.path("kg/Toy")).unwrap();
+    let train: String =
+        (0..20).map(|i| format!("e{i}\tnext\te{}\ne{i}\tskip\te{}\n", (i + 1) % 20, (i + 2) % 20)).collect();
+    place.write("kg/Toy/train.txt", train);
+    place.write("kg/Toy/valid.txt", "e1\tnext\te3\n");
+    place.write("kg/Toy/test.txt", "e2\tskip\te5\ne7\tnext\te9\n");
+    let switches = ["backtrack", "all_at_query", "balanced_on_query_relation"];
+    for on in switches {
+        let set = format!("walks.{on}=true");
+        let ran = ok(place.run(&pretrain(on, &["--steps", "1", "--set", &set])));
+        let words = ["walks may step back", "all walks start at the query", "balanced starts on the query's relation"];
+        let expected = words[switches.iter().position(|s| *s == on).unwrap()];
+        assert!(ran.err.contains(expected), "{}", ran.err);
+        let model = format!("{on}/last.safetensors");
+        let how = ["--data", "kg", "--model", &model, "--walks", "1", "--passes", "1", "--json"];
+        let results = ok(place.run(&[&["eval", "Toy"], &how[..]].concat())).json_text();
+        for switch in switches {
+            assert_eq!(results[0]["protocol"][switch], switch == on, "{on}: {switch}");
+        }
+    }
+}
+
+#[test]
 fn a_loss_that_is_no_number_ends_the_run() {
     let place = Place::new();
     let ran = place.run(&pretrain("out", &["--steps", "9", "--rate", "1e30"]));
@@ -267,6 +292,7 @@ fn fine_tuning_takes_task_and_sizes_from_the_model() {
         "text",
     ]));
     assert!(ran.out.starts_with("entity model, trained on world\n  steps     2 in "), "{}", ran.out);
+    assert!(ran.out.contains("\n  before    MRR 0.") && ran.out.contains(", gain +0."), "{}", ran.out);
     assert!(ran.err.contains("step 2/2  loss "), "{}", ran.err);
 }
 

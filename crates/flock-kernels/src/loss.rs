@@ -20,7 +20,7 @@ fn bce(logit: f32, truth: bool) -> (f32, f32) {
     if truth { (softplus(-logit), -sigmoid(-logit)) } else { (softplus(logit), sigmoid(logit)) }
 }
 
-/// The entity task's loss: per query `(bce₀ + Σⱼ wⱼ bceⱼ) / 2` with `w = softmax(logits / temperature)` over the false
+/// The published loss of both tasks: per query `(bce₀ + Σⱼ wⱼ bceⱼ) / 2` with `w = softmax(logits / temperature)` over the false
 /// answers, so that those the model believes in count more; mean over the batch. The weights are not differentiated.
 ///
 /// # Panics
@@ -54,7 +54,7 @@ pub fn self_adversarial(
     loss
 }
 
-/// The relation task's loss: the mean of all entries' cross-entropies.
+/// The mean of all entries' cross-entropies, true and false alike.
 ///
 /// # Panics
 /// If the slices differ in length or are no whole number of queries.
@@ -71,6 +71,25 @@ pub fn mean_bce(
         let (entropy, slope) = bce(*logit, i.is_multiple_of(candidates));
         loss += share * entropy;
         *d_logit += share * slope;
+    }
+    loss
+}
+
+/// The sum of one query's cross-entropies, of which the first is a true answer if `truth` is, and all others are false.
+///
+/// # Panics
+/// If the slices differ in length.
+pub fn summed_bce(
+    logits: &[f32], // (C)
+    truth: bool,
+    d_logits: &mut [f32], // (C)
+) -> f32 {
+    assert_eq!(logits.len(), d_logits.len());
+    let mut loss = 0.0;
+    for (i, (logit, d_logit)) in logits.iter().zip(d_logits).enumerate() {
+        let (entropy, slope) = bce(*logit, truth && i == 0);
+        loss += entropy;
+        *d_logit += slope;
     }
     loss
 }

@@ -18,7 +18,7 @@ use crate::gradient::FastGradient;
 use crate::init::initial_weights;
 use crate::model::{Model, View};
 use crate::parameters::Parameters;
-use crate::train::{Example, Gradient, Published, StepInput};
+use crate::train::{BaseLoss, Example, Gradient, StepInput};
 use crate::update::Stages;
 
 /// Multiply-adds per walk position and update, by the definition: GRU 49,152, its output layer 8,192, feed-forward
@@ -259,9 +259,9 @@ fn train_row(
         let mut negatives = || draws.below(u64::from(graph.num_nodes())) as u32;
         let examples: Vec<Example> = batch
             .iter()
-            .map(|t| Example {
-                query: WalkQuery::Entity { head: t.head, relation: t.relation },
-                candidates: std::iter::once(t.tail).chain((0..NEGATIVES).map(|_| negatives())).collect(),
+            .map(|t| {
+                let query = WalkQuery::Entity { head: t.head, relation: t.relation };
+                Example::new(query, std::iter::once(t.tail).chain((0..NEGATIVES).map(|_| negatives())).collect())
             })
             .collect();
         let start = Instant::now();
@@ -273,7 +273,7 @@ fn train_row(
             seed: 1,
             step: round,
             options: WalkOptions { length: parameters.meta.length, ..WalkOptions::default() },
-            loss: Published::SelfAdversarial { temperature: 1.0 }.into(),
+            loss: BaseLoss::SelfAdversarial { temperature: 1.0 }.into(),
         };
         fast.gradient(&parameters, &input, &mut gradient).map_err(|e| e.to_string())?;
         AdamW::default().step(5e-4, u64::from(round) + 1, &mut parameters.values, &gradient, &mut m, &mut v);

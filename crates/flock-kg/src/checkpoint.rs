@@ -16,6 +16,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flock_kernels::attention;
+use flock_walk::WalkOptions;
 use safetensors::tensor::{Dtype, SafeTensorError, SafeTensors, TensorInfo};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -81,6 +82,14 @@ fn is_published<T: Default + PartialEq>(switch: &T) -> bool {
     *switch == T::default()
 }
 
+fn yes() -> bool {
+    true
+}
+
+fn is_yes(switch: &bool) -> bool {
+    *switch
+}
+
 /// What a checkpoint says about itself: the sizes of the model, and where its weights come from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metadata {
@@ -103,6 +112,15 @@ pub struct Metadata {
     /// Whether balanced walks start on edges of the query's own type only; not so if a file does not say.
     #[serde(default, skip_serializing_if = "is_published")]
     pub balanced_on_query_relation: bool,
+    /// Whether walks may step straight back; not so if a file does not say.
+    #[serde(default, skip_serializing_if = "is_published")]
+    pub backtrack: bool,
+    /// Whether all walks start at the query's nodes; not so if a file does not say.
+    #[serde(default, skip_serializing_if = "is_published")]
+    pub all_at_query: bool,
+    /// Whether walked graphs have their inverse types; they do if a file does not say.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub inverses: bool,
     /// Base walk count the model was trained with.
     pub n_train: u32,
     /// Mean number of nodes of the training graphs, V̄.
@@ -132,6 +150,9 @@ impl Metadata {
             processor: Processor::Gru,
             consensus: Averaging::Softmax,
             balanced_on_query_relation: false,
+            backtrack: false,
+            all_at_query: false,
+            inverses: true,
             n_train: 128,
             // FB15k237, WN18RR, CoDExMedium: nodes and train triples of the paper's statistics table.
             mean_nodes: f64::from(14_541 + 40_943 + 17_050) / 3.0,
@@ -153,12 +174,29 @@ impl Metadata {
         attention::HEADS * self.width
     }
 
+    /// How walks are drawn for this model: its length, and every switch it was trained with.
+    pub fn walk_options(&self) -> WalkOptions {
+        WalkOptions {
+            length: self.length,
+            updates: self.updates as u32,
+            backtrack: self.backtrack,
+            all_at_query: self.all_at_query,
+            balanced_on_query_relation: self.balanced_on_query_relation,
+            inverses: self.inverses,
+        }
+    }
+
     /// The switches that are not as published, as words to go on with after a comma.
     pub(crate) fn switches(&self) -> String {
-        let processor = if self.processor == Processor::Transformer { ", transformer" } else { "" };
-        let consensus = if self.consensus == Averaging::Mean { ", mean consensus" } else { "" };
-        let starts = if self.balanced_on_query_relation { ", balanced starts on the query's relation" } else { "" };
-        format!("{processor}{consensus}{starts}")
+        let switches = [
+            (self.processor == Processor::Transformer, ", transformer"),
+            (self.consensus == Averaging::Mean, ", mean consensus"),
+            (self.balanced_on_query_relation, ", balanced starts on the query's relation"),
+            (self.backtrack, ", walks may step back"),
+            (self.all_at_query, ", all walks start at the query"),
+            (!self.inverses, ", no inverse types"),
+        ];
+        switches.into_iter().filter(|(on, _)| *on).map(|(_, words)| words).collect()
     }
 
     /// The tables of the two query flags.

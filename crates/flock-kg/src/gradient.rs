@@ -89,7 +89,7 @@ impl Gradient for FastGradient {
             }
         }
         let losses: Vec<f64> = results.iter().map(|(loss, _)| *loss).collect();
-        let loss = losses.iter().sum::<f64>() / losses.len().max(1) as f64;
+        let loss = losses.iter().sum::<f64>() / input.loss.divisor(losses.len());
         Ok(StepOutput { losses, loss })
     }
 }
@@ -108,7 +108,8 @@ impl Step<'_> {
     fn run(&self, example: &Example, buffers: &mut Buffers) -> (f64, Gradients) {
         let Buffers { pass, kept, back, head } = buffers;
         let input = self.input;
-        let draw = Draw { walks: input.walks.max(1), seed: input.seed, pass: input.step, options: input.options };
+        let seed = input.seed_of(example);
+        let draw = Draw { walks: input.walks.max(1), seed, pass: input.step, options: input.options };
         kept.resize_with(self.back.len(), Kept::default);
         let mut gradients = zeros(self.checkpoint);
         self.model.pass_kept(input.view, &example.query, draw, pass, kept);
@@ -157,7 +158,8 @@ impl Step<'_> {
         let logits: Vec<f32> = place.iter().map(|&i| row_logits[i as usize]).collect();
         let (batch, count) = (self.input.examples.len(), candidates.len());
         let mut d_logits = vec![0.0; count];
-        let share = self.input.loss.run(&logits, count, batch, &mut d_logits);
+        let loss = self.input.loss;
+        let share = loss.run(example, &logits, batch, &mut d_logits);
         let mut d_rows = vec![0.0; rows.len()];
         place.iter().zip(&d_logits).for_each(|(&i, d)| d_rows[i as usize] += d);
 
@@ -173,7 +175,7 @@ impl Step<'_> {
             let initial = d.split_off(d.len() - D);
             lend(gradients, [name], |[d]| add(d, &initial));
         }
-        (f64::from(share) * batch as f64, d_states)
+        (f64::from(share) * loss.divisor(batch), d_states)
     }
 }
 

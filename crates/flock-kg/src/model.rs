@@ -209,13 +209,9 @@ impl Model {
         self.engine
     }
 
-    /// Walk options with the model's own length and starts.
+    /// How walks are drawn for this model; see [`Metadata::walk_options`].
     pub fn walk_options(&self) -> WalkOptions {
-        WalkOptions {
-            length: self.meta.length,
-            balanced_on_query_relation: self.meta.balanced_on_query_relation,
-            ..WalkOptions::default()
-        }
+        self.meta.walk_options()
     }
 
     /// The updates, in order.
@@ -331,7 +327,7 @@ impl Model {
     }
 
     fn walk(&self, view: View<'_>, query: &WalkQuery, draw: Draw, update: u32, buffers: &mut PassBuffers, team: Team) {
-        let options = WalkOptions { length: self.meta.length, ..draw.options };
+        let options = WalkOptions { length: self.meta.length, updates: self.updates.len() as u32, ..draw.options };
         let key = Key { seed: draw.seed, pass: draw.pass, update, query: query_number(query) };
         let starts = Starts::prepare(view.topology, view.mask, query, draw.walks, key, &options);
         let walks = starts.num_walks();

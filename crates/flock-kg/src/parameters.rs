@@ -40,6 +40,12 @@ impl Parameters {
         Parameters { meta, values: vec![0.0; end], tensors, places }
     }
 
+    /// Other weights of the same model.
+    pub(crate) fn with_values(&self, values: Vec<f32>) -> Parameters {
+        debug_assert_eq!(values.len(), self.values.len());
+        Parameters { values, ..self.clone() }
+    }
+
     /// A checkpoint of these weights.
     ///
     /// # Errors

@@ -34,7 +34,7 @@ fn mrr(dataset: &Dataset, checkpoint: &Checkpoint) -> f64 {
     let name =
         ModelName { task, origin: "test".to_string(), sha256: checkpoint.hash.clone(), precision: "f32".to_string() };
     let (walks, passes) = (Choice::Given(8), Choice::Given(1));
-    let settings = Settings { split: Split::Test, walks, passes, seed: 0, limit: None, options: model.walk_options() };
+    let settings = Settings { split: Split::Test, walks, passes, seed: 0, limit: None };
     let pool = rayon::ThreadPoolBuilder::new().build().unwrap();
     evaluate(dataset, &model, &name, &settings, &pool, None, &mut |_| true).unwrap().counted.all.pessimistic.mrr
 }

@@ -14,7 +14,7 @@ use flock_kg::eval::{EvalError, Metrics, Side, analyse, density};
 use flock_kg::init::initial_weights;
 use flock_kg::kernels::{Engine, Level, Precision};
 use flock_kg::model::{Model, View};
-use flock_kg::walk::{Key, Stream, WalkOptions, WalkQuery};
+use flock_kg::walk::{Key, Stream, WalkQuery};
 
 const SHARED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
 
@@ -32,14 +32,7 @@ fn pool(threads: usize) -> rayon::ThreadPool {
 }
 
 fn settings() -> Settings {
-    Settings {
-        split: Split::Test,
-        walks: Choice::Given(1),
-        passes: Choice::Given(2),
-        seed: 5,
-        limit: None,
-        options: WalkOptions::default(),
-    }
+    Settings { split: Split::Test, walks: Choice::Given(1), passes: Choice::Given(2), seed: 5, limit: None }
 }
 
 /// Random triples by name; entities and relations from small ranges, so that queries have several answers.
@@ -218,26 +211,34 @@ fn agrees_with_brute_force_on_random_datasets() {
 }
 
 #[test]
-fn a_model_is_asked_with_the_starts_it_was_trained_with() {
+fn a_model_is_asked_with_the_walks_it_was_trained_with() {
     let dir = tempfile::tempdir().unwrap();
     let data = Dataset::open(&dataset(dir.path(), 2, "transductive", "train")).unwrap();
     let engine = Engine::new(Level::detect().unwrap(), Precision::F32).unwrap();
-    let mrr = |trained: bool, told: bool| {
-        let meta = Metadata {
-            updates: 2,
-            length: 6,
-            balanced_on_query_relation: trained,
-            ..Metadata::published(Task::Entity)
-        };
+    let run = |switch: fn(&mut Metadata)| {
+        let mut meta = Metadata { updates: 2, length: 6, ..Metadata::published(Task::Entity) };
+        switch(&mut meta);
         let (_, name) = model(Task::Entity);
         let model = Model::new(&initial_weights(meta, 3).unwrap(), engine).unwrap();
-        let options = WalkOptions { balanced_on_query_relation: told, ..WalkOptions::default() };
-        let settings = Settings { walks: Choice::Given(4), options, ..settings() };
+        let settings = Settings { walks: Choice::Given(4), ..settings() };
         let e = evaluate(&data, &model, &name, &settings, &pool(1), None, &mut |_| true).unwrap();
-        (e.counted.all.pessimistic, e.protocol.balanced_on_query_relation)
+        let p = e.protocol;
+        (e.counted.all.pessimistic, [p.balanced_on_query_relation, p.backtrack, p.all_at_query, p.inverses])
     };
-    assert_eq!(mrr(true, false), mrr(false, true));
-    assert!(mrr(true, false).1 && mrr(true, false).0 != mrr(false, false).0);
+    let (plain, switches) = run(|_| ());
+    assert_eq!(switches, [false, false, false, true]);
+    let all: [(fn(&mut Metadata), [bool; 4]); 4] = [
+        (|m| m.balanced_on_query_relation = true, [true, false, false, true]),
+        (|m| m.backtrack = true, [false, true, false, true]),
+        (|m| m.all_at_query = true, [false, false, true, true]),
+        (|m| m.inverses = false, [false, false, false, false]),
+    ];
+    for (switch, expected) in all {
+        let (metrics, switches) = run(switch);
+        assert_eq!(switches, expected);
+        // The weights are the same: only other walks can change the ranks.
+        assert_ne!(metrics, plain, "{expected:?}");
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use flock_kg::init::initial_weights;
 use flock_kg::kernels::{Engine, Level, Precision};
 use flock_kg::model::View;
 use flock_kg::parameters::Parameters;
-use flock_kg::train::{Example, Gradient, Loss, PlainGradient, Published, StepInput};
+use flock_kg::train::{BaseLoss, Example, Gradient, Loss, PlainGradient, StepInput};
 use flock_kg::walk::{WalkOptions, WalkQuery};
 
 fn setting(task: Task, processor: Processor, consensus: Averaging) -> (Topology, Parameters, Vec<Example>, Loss) {
@@ -19,19 +19,18 @@ fn setting(task: Task, processor: Processor, consensus: Averaging) -> (Topology,
     let examples = (0..5u32)
         .map(|i| match task {
             // Node 59 is rarely met at n = 2: some candidates keep the initial state.
-            Task::Entity => Example {
-                query: WalkQuery::Entity { head: 3 * i, relation: 2 * i },
-                candidates: vec![i, 7, 59, 20 + i, 41],
-            },
-            Task::Relation => Example {
-                query: WalkQuery::Relation { head: 3 * i, tail: 5 * i + 1 },
-                candidates: vec![i, (i + 1) % 5, (i + 3) % 5],
-            },
+            Task::Entity => {
+                let query = WalkQuery::Entity { head: 3 * i, relation: 2 * i };
+                Example::new(query, vec![i, 7, 59, 20 + i, 41])
+            }
+            Task::Relation => {
+                let query = WalkQuery::Relation { head: 3 * i, tail: 5 * i + 1 };
+                Example::new(query, vec![i, (i + 1) % 5, (i + 3) % 5])
+            }
         })
         .collect();
-    let published =
-        if task == Task::Entity { Published::SelfAdversarial { temperature: 0.7 } } else { Published::MeanBce };
-    (graph, parameters, examples, Loss { published, softmax: 0.25 })
+    let base = if task == Task::Entity { BaseLoss::SelfAdversarial { temperature: 0.7 } } else { BaseLoss::MeanBce };
+    (graph, parameters, examples, Loss { base, softmax: 0.25 })
 }
 
 #[test]
@@ -112,4 +111,48 @@ fn threads_do_not_change_a_bit() {
     for threads in [2, 7] {
         assert!(run(threads) == one, "{threads} threads");
     }
+}
+
+/// Two rows of a batch with the same query, as Petals has them: each is scored on walks of its own, and their losses add up.
+#[test]
+fn rows_of_one_query_have_walks_of_their_own() {
+    let (graph, parameters, _, _) = setting(Task::Entity, Processor::Gru, Averaging::Softmax);
+    let query = WalkQuery::Entity { head: 3, relation: 2 };
+    let row = |target, truth, row| Example { query, candidates: vec![target], truth, row };
+    let engine = Engine::new(Level::detect().unwrap(), Precision::F32).unwrap();
+    let run = |examples: &[Example], plain: bool| {
+        let options = WalkOptions { length: 10, ..WalkOptions::default() };
+        let view = View { topology: &graph, mask: None };
+        let loss = BaseLoss::SummedBce.into();
+        let input = StepInput { view, examples, walks: 2, seed: 3, step: 0, options, loss };
+        let mut gradient = vec![0.0; parameters.values.len()];
+        let mut plain_one = PlainGradient::new(1).unwrap();
+        let mut fast_one = FastGradient::new(engine, 2).unwrap();
+        let by: &mut dyn Gradient = if plain { &mut plain_one } else { &mut fast_one };
+        (by.gradient(&parameters, &input, &mut gradient).unwrap(), gradient)
+    };
+    for plain in [false, true] {
+        let (both, sum) = run(&[row(7, true, 0), row(7, false, 1)], plain);
+        let parts = [run(&[row(7, true, 0)], plain), run(&[row(7, false, 1)], plain)];
+        // The batch's loss is the sum, and so is its gradient.
+        assert_eq!(both.losses, [parts[0].0.loss, parts[1].0.loss]);
+        assert!((both.loss - parts[0].0.loss - parts[1].0.loss).abs() < 1e-12);
+        let largest = sum.iter().fold(0f32, |m, d| m.max(d.abs()));
+        for ((sum, a), b) in sum.iter().zip(&parts[0].1).zip(&parts[1].1) {
+            assert!((sum - a - b).abs() <= 1e-6 * largest);
+        }
+        // Row 1 walks otherwise than row 0: the same question, scored otherwise.
+        assert_ne!(run(&[row(7, false, 1)], plain).0.loss, run(&[row(7, false, 0)], plain).0.loss);
+        // On the same walks a true and a false label differ by the logit: softplus(x) − softplus(−x) = x.
+        let logit = run(&[row(7, false, 0)], plain).0.loss - run(&[row(7, true, 0)], plain).0.loss;
+        assert!(logit.abs() > 1e-4);
+        let shared = run(&[row(7, true, 0), row(7, false, 0)], plain).0.loss;
+        let softplus = |x: f64| x.max(0.0) + (-x.abs()).exp().ln_1p();
+        assert!((shared - softplus(logit) - softplus(-logit)).abs() < 1e-5, "{shared} {logit}");
+    }
+    let (fast, plain) =
+        (run(&[row(7, true, 0), row(9, false, 1)], false), run(&[row(7, true, 0), row(9, false, 1)], true));
+    assert!((fast.0.loss - plain.0.loss).abs() < 1e-6);
+    let off = fast.1.iter().zip(&plain.1).map(|(f, p)| (f - p).abs()).fold(0f32, f32::max);
+    assert!(off < 1e-5, "{off}");
 }

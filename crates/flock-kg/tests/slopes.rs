@@ -11,7 +11,7 @@ use flock_kg::graph::{Mask, Triple};
 use flock_kg::init::initial_weights;
 use flock_kg::model::View;
 use flock_kg::parameters::Parameters;
-use flock_kg::train::{Example, Gradient, Loss, PlainGradient, Published, StepInput};
+use flock_kg::train::{BaseLoss, Example, Gradient, Loss, PlainGradient, StepInput};
 use flock_kg::walk::{Key, WalkOptions, WalkQuery};
 
 const H: f64 = 0.01;
@@ -34,7 +34,7 @@ fn check(task: Task, processor: Processor, consensus: Averaging) {
         Task::Entity => (WalkQuery::Entity { head: 0, relation: 1 }, vec![7, 0, 3, 19]),
         Task::Relation => (WalkQuery::Relation { head: 0, tail: 7 }, vec![1, 0, 2]),
     };
-    let examples = [Example { query, candidates }];
+    let examples = [Example::new(query, candidates)];
     let input = StepInput {
         view: View { topology: &graph, mask: Some(&mask) },
         examples: &examples,
@@ -43,7 +43,7 @@ fn check(task: Task, processor: Processor, consensus: Averaging) {
         step: 5,
         options: WalkOptions::default(),
         // The weights of the self-adversarial loss are not differentiated.
-        loss: Loss { published: Published::MeanBce, softmax: 0.3 },
+        loss: Loss { base: BaseLoss::MeanBce, softmax: 0.3 },
     };
     let mut engine = PlainGradient::new(1).unwrap();
     let mut gradient = vec![0.0; parameters.values.len()];

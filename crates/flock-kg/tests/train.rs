@@ -12,8 +12,8 @@ use flock_kg::model::ModelError;
 use flock_kg::parameters::Parameters;
 use flock_kg::train::config::{ScheduleName, WalkCount};
 use flock_kg::train::{
-    ConfigError, Event, Example, Gradient, PetalsConfig, PetalsReport, PlainGradient, Session, Settings, StepInput,
-    StepOutput, Summary, TrainConfig, TrainError, metrics, petals, train,
+    ConfigError, Event, Example, Gradient, PetalsConfig, PetalsProtocol, PetalsReport, PlainGradient, Session,
+    Settings, StepInput, StepOutput, Summary, TrainConfig, TrainError, metrics, petals, train,
 };
 use flock_kg::walk::WalkQuery;
 
@@ -339,8 +339,8 @@ fn further_training_starts_from_the_model_and_keeps_its_rule() {
     assert_eq!((config.data.negatives, config.optimiser.decay), (Negatives::Drawn(256), 0.0));
     let out = dir.path().join("out");
     let summary = Sitting::default().train(&config, &out).unwrap();
-    assert!(summary.best.is_some_and(|b| b.step == 2 && b.mrr > 0.0 && b.mrr <= 1.0));
-    let tuned = Checkpoint::read(&summary.model).unwrap();
+    assert!(summary.best.is_some_and(|b| [0, 2].contains(&b.step) && b.mrr > 0.0 && b.mrr <= 1.0));
+    let tuned = Checkpoint::read(out.join("last.safetensors")).unwrap();
     // A fixed count becomes a rule that gives it on this graph: 24 entities, 36 training triples.
     assert_eq!((tuned.meta.n_train, tuned.meta.mean_nodes, tuned.meta.mean_triples), (2, 24.0, 36.0));
     assert_eq!((tuned.meta.steps, tuned.meta.licence.as_str()), (102, "unknown"));
@@ -364,12 +364,12 @@ fn further_training_starts_from_the_model_and_keeps_its_rule() {
 fn a_model_with_other_switches_is_trained_and_keeps_them() {
     let dir = tempfile::tempdir().unwrap();
     write_rings(dir.path());
-    let starts = "walks.balanced_on_query_relation=true";
-    let set = ["model.processor=transformer", "model.consensus=mean", starts, "steps=2"];
+    let walks = ["walks.balanced_on_query_relation=true", "walks.backtrack=true", "walks.all_at_query=true"];
+    let set = [&["model.processor=transformer", "model.consensus=mean", "steps=2"], &walks[..]].concat();
     let summary = Sitting::default().train(&tiny(dir.path(), &set), &dir.path().join("out")).unwrap();
     let meta = Checkpoint::read(&summary.model).unwrap().meta;
     assert_eq!((meta.processor, meta.consensus), (Processor::Transformer, Averaging::Mean));
-    assert!(meta.balanced_on_query_relation);
+    assert!(meta.balanced_on_query_relation && meta.backtrack && meta.all_at_query && meta.inverses);
 
     // Further training takes the model as it is, and refuses to call it something else.
     let from = format!("model.from={}", summary.model);
@@ -380,6 +380,72 @@ fn a_model_with_other_switches_is_trained_and_keeps_them() {
     let summary = Sitting::default().train(&tiny(dir.path(), &[&from, "steps=1"]), &out).unwrap();
     let meta = Checkpoint::read(&summary.model).unwrap().meta;
     assert!(meta.processor == Processor::Transformer && meta.balanced_on_query_relation);
+    assert!(meta.backtrack && meta.all_at_query);
+}
+
+/// Losses of the first steps, as logged.
+fn losses(dir: &Path, out: &str, more: &[&str]) -> Vec<f64> {
+    let out = dir.join(out);
+    let set = [&["steps=3", "validation.every=0", "output.log_every=1"], more].concat();
+    Sitting::default().train(&tiny(dir, &set), &out).unwrap();
+    metrics::read(&out.join("metrics.jsonl")).unwrap().iter().filter_map(|r| r.loss).collect()
+}
+
+#[test]
+fn both_tasks_weigh_false_answers_by_belief_unless_told() {
+    let dir = tempfile::tempdir().unwrap();
+    // More than two relations, so that there are false ones to weigh.
+    let text: String = (0..24)
+        .flat_map(|i| ["a", "b", "c", "d"].map(|r| format!("e{i}\t{r}\te{}\n", (i + r.len() * 5 + i % 3) % 24)))
+        .collect();
+    std::fs::write(dir.path().join(RINGS), text).unwrap();
+    for task in ["task=entity", "task=relation"] {
+        let run = |name: &str, more: &[&str]| losses(dir.path(), &format!("{task}{name}"), &[&[task], more].concat());
+        let (cold, hot) = (run("cold", &["loss.temperature=0.05"]), run("hot", &["loss.temperature=20"]));
+        assert_ne!(cold[0], hot[0], "{task}");
+        // The colder the softmax, the more the worst mistake counts.
+        assert!(cold[0] > hot[0], "{task}: {cold:?} {hot:?}");
+        let mean = ["loss.base=mean_bce", "loss.temperature=0.05"];
+        let (cold, hot) = (run("mean", &mean), run("mean-hot", &["loss.base=mean_bce", "loss.temperature=20"]));
+        assert_eq!(cold, hot, "{task}: a mean has no temperature");
+    }
+}
+
+#[test]
+fn the_start_is_a_candidate_for_the_best() {
+    let dir = tempfile::tempdir().unwrap();
+    write_rings(dir.path());
+    let more = ["steps=120", "optimiser.rate=3e-3", "validation.every=120", "walks.n=4"];
+    let started = Sitting::default().train(&tiny(dir.path(), &more), &dir.path().join("start")).unwrap();
+    // From weights drawn at random nothing is compared.
+    assert_eq!((started.before, started.gain), (None, None));
+    let from = format!("model.from={}", started.model);
+    let tune = |out: &str, rate: &str| {
+        let judged = ["validation.triples=9", "validation.n=4", "validation.every=2", "steps=4"];
+        let set = [&[from.as_str(), rate], &judged[..]].concat();
+        let out = dir.path().join(out);
+        let sitting = Sitting { stop_after: 3, ..Sitting::default() };
+        sitting.train(&tiny(dir.path(), &set), &out).unwrap();
+        // Cut off and taken up again: the start is not judged a second time.
+        let summary = Sitting::default().train(&tiny(dir.path(), &set), &out).unwrap();
+        let judged: Vec<u64> = metrics::read(&out.join("metrics.jsonl"))
+            .unwrap()
+            .iter()
+            .filter(|r| r.mrr.is_some())
+            .map(|r| r.step)
+            .collect();
+        assert_eq!(judged, [0, 2, 4]);
+        summary
+    };
+    // Steps that large wreck any model.
+    let wrecked = tune("wrecked", "optimiser.rate=0.3");
+    let (best, before) = (wrecked.best.unwrap(), wrecked.before.unwrap());
+    assert_eq!((best.step, best.mrr, wrecked.gain), (0, before, Some(0.0)));
+    let (kept, start) = (Checkpoint::read(&wrecked.model).unwrap(), Checkpoint::read(&started.model).unwrap());
+    assert_eq!(kept.tensors, start.tensors);
+    // And steps of nothing change nothing.
+    let still = tune("still", "optimiser.rate=1e-12");
+    assert_eq!((still.before, still.best.map(|b| b.step)), (Some(before), Some(0)));
 }
 
 #[test]
@@ -450,23 +516,51 @@ fn benchmark_datasets_load_as_their_statistics_say() {
 #[test]
 fn petals_in_pieces_end_as_in_one() {
     let dir = tempfile::tempdir().unwrap();
-    let config = PetalsConfig { epochs: 1, walks: 1, length: 6, updates: 1, passes: 1, ..PetalsConfig::default() };
-    let [whole, pieces] = ["whole", "pieces"].map(|name| dir.path().join(name));
-    let one = Sitting::default().petals(&config, &whole).unwrap().unwrap();
-    assert_eq!((one.instances, one.epochs, one.losses.len(), one.seed), (220, 1, 1, 0));
-    assert!(one.solved <= 220 && (0.0..=1.0).contains(&one.accuracy_true) && (0.0..=1.0).contains(&one.accuracy_false));
-    // Two logits near zero: the loss begins near ln 2.
-    assert!((one.losses[0] - std::f64::consts::LN_2).abs() < 0.2, "{:?}", one.losses);
-    assert!(Sitting { stop_after: 77, threads: 1, ..Sitting::default() }.petals(&config, &pieces).unwrap().is_none());
-    let two = Sitting { resume: true, ..Sitting::default() }.petals(&config, &pieces).unwrap().unwrap();
-    assert!(bytes(&whole, "last.safetensors") == bytes(&pieces, "last.safetensors"));
-    assert_eq!(
-        (one.solved, one.accuracy_true, one.accuracy_false, &one.losses),
-        (two.solved, two.accuracy_true, two.accuracy_false, &two.losses)
-    );
-    // Another seed is another run.
-    let error = Sitting::default().petals(&PetalsConfig { seed: 1, ..config }, &whole).unwrap_err();
-    assert!(matches!(error, TrainError::Changed { key, .. } if key == "seed"));
+    let published = PetalsConfig { epochs: 1, walks: 1, length: 6, updates: 1, passes: 1, ..PetalsConfig::default() };
+    let shared = PetalsConfig { protocol: PetalsProtocol::SharedWalks, ..published.clone() };
+    for (config, loss) in [(published, 2.0 * std::f64::consts::LN_2), (shared, std::f64::consts::LN_2)] {
+        let [whole, pieces] = ["whole", "pieces"].map(|name| dir.path().join(format!("{name}-{:?}", config.protocol)));
+        let one = Sitting::default().petals(&config, &whole).unwrap().unwrap();
+        assert_eq!((one.instances, one.epochs, one.losses.len(), one.seed), (220, 1, 1, 0));
+        let shares = [one.accuracy_true, one.accuracy_false];
+        assert!(one.solved <= 220 && shares.iter().all(|share| (0.0..=1.0).contains(share)));
+        // Two logits near zero: each has a loss of ln 2 at first. Published is their sum, else their mean.
+        assert!((one.losses[0] - loss).abs() < 0.4, "{:?}", one.losses);
+        let cut = Sitting { stop_after: 77, threads: 1, ..Sitting::default() };
+        assert!(cut.petals(&config, &pieces).unwrap().is_none());
+        let two = Sitting { resume: true, ..Sitting::default() }.petals(&config, &pieces).unwrap().unwrap();
+        assert!(bytes(&whole, "last.safetensors") == bytes(&pieces, "last.safetensors"));
+        assert_eq!(
+            (one.solved, one.accuracy_true, one.accuracy_false, &one.losses, &one.accuracies),
+            (two.solved, two.accuracy_true, two.accuracy_false, &two.losses, &two.accuracies)
+        );
+        // Another seed is another run.
+        let error = Sitting::default().petals(&PetalsConfig { seed: 1, ..config }, &whole).unwrap_err();
+        assert!(matches!(error, TrainError::Changed { key, .. } if key == "seed"));
+    }
+}
+
+#[test]
+fn petals_keep_the_epoch_with_the_best_accuracy() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = PetalsConfig { epochs: 4, walks: 1, length: 6, updates: 1, passes: 1, ..PetalsConfig::default() };
+    let run = |name: &str, config: &PetalsConfig| {
+        let out = dir.path().join(name);
+        let report = Sitting::default().petals(config, &out).unwrap().unwrap();
+        (report, Checkpoint::read(out.join("last.safetensors")).unwrap())
+    };
+    let (report, kept) = run("all", &config);
+    assert_eq!((report.epochs, report.losses.len(), report.accuracies.len()), (4, 4, 4));
+    let best = report.accuracies.iter().copied().fold(0.0, f64::max);
+    let first = report.accuracies.iter().position(|a| *a == best).unwrap() as u64 + 1;
+    assert_eq!((report.kept_epoch, kept.meta.steps), (first, 220 * first));
+    assert!(!kept.meta.inverses, "a model of graphs without inverse types says so");
+    // A run of no more than that epoch ends with these weights. One of the other epochs does not.
+    for epochs in 1..=4 {
+        let (short, weights) = run(&format!("short-{epochs}"), &PetalsConfig { epochs, ..config.clone() });
+        assert_eq!(short.accuracies[..], report.accuracies[..epochs as usize]);
+        assert_eq!(weights.tensors == kept.tensors, short.kept_epoch == first, "{epochs}");
+    }
 }
 
 #[test]

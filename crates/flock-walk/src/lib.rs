@@ -21,6 +21,7 @@
 //! ```
 
 mod bench;
+mod order;
 mod prefetch;
 mod query;
 mod record;
@@ -29,6 +30,7 @@ mod sample;
 mod starts;
 
 pub use bench::bench_moves;
+pub use order::Order;
 pub use query::{WalkOptions, WalkQuery};
 pub use record::{MAX_LENGTH, Recorder, Records};
 pub use rng::{Key, Stream};

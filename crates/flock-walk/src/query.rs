@@ -37,6 +37,9 @@ impl WalkQuery {
 pub struct WalkOptions {
     /// Positions `L` of a walk, the start included.
     pub length: usize,
+    /// Updates of a pass. Balanced starts take edges without replacement over the updates and passes of a query, so they need
+    /// to know how many updates came before this one.
+    pub updates: u32,
     /// Whether a walk may step straight back although another neighbour exists.
     pub backtrack: bool,
     /// All walks start at the query's nodes: `3n` at the head, or `2n` each at head and tail, in turns of `n`.
@@ -52,6 +55,7 @@ impl Default for WalkOptions {
     fn default() -> WalkOptions {
         WalkOptions {
             length: 128,
+            updates: 6,
             backtrack: false,
             all_at_query: false,
             balanced_on_query_relation: false,

@@ -37,6 +37,15 @@ impl Key {
         state
     }
 
+    /// One word for (seed, query) and two further words: what does not change with the pass or the update.
+    pub(crate) fn base_of_query(self, tag: u64, number: u64) -> u64 {
+        let mut state = GOLDEN;
+        for word in [self.seed, tag, self.query, number] {
+            state = mix((state ^ word).wrapping_add(GOLDEN));
+        }
+        state
+    }
+
     /// The stream of one walk.
     pub fn stream(self, walk: u64) -> Stream {
         Stream::from_base(self.base(), walk)

@@ -1,8 +1,16 @@
 //! Where the walks of a query begin (section 2 of the specification).
 //!
 //! Balanced starts need one decision over all of a query's walks: which types get a ticket. It is made here once, in O(n), and
-//! shared by whoever samples the walks. Everything else about a start comes from the walk's own stream.
+//! shared by whoever samples the walks.
+//!
+//! A ticket's edge is drawn **without replacement** over the updates and passes of a query. The edges of a type come in a keyed
+//! order that depends on (seed, query, type) alone, and a fresh one when all have had their turn. Every ticket a type *could*
+//! get has a place in that order of its own, whether the type wins the ticket or not: place = (pass · updates + update) · copies
+//! + copy. So any pass and update can be drawn alone, in O(1), with no memory of the others. Where a type wins every ticket
+//! (starts on the query's relation) this is exactly "no edge again before all were used". Where it wins some, no edge
+//! repeats within a round of places, and a round may leave edges out.
 
+use crate::order::Order;
 use crate::query::{WalkOptions, WalkQuery};
 use crate::rng::{Key, Stream};
 use flock_graph::mask::nth_kept;
@@ -19,7 +27,16 @@ pub struct Starts {
     groups: [Group; 4], // the first three for an entity query
     walks: usize,
     head: NodeId,
-    tickets: Vec<TypeId>, // (n), empty if no walk has a balanced start
+    tickets: Vec<Ticket>, // (n), empty if no walk has a balanced start
+    key: Key,
+    first_place: u64, // of this update in the order of a type's edges
+}
+
+/// A balanced walk's right to an edge of a type.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+struct Ticket {
+    ty: TypeId,
+    copy: u32, // which of the type's tickets in this update
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -58,13 +75,13 @@ impl Starts {
             WalkQuery::Entity { head, relation } => (head, None, Some(relation)),
             WalkQuery::Relation { head, tail } => (head, Some(tail), None),
         };
-        let mut tickets = Vec::new();
+        let (mut tickets, mut copies) = (Vec::new(), 0);
         if !options.all_at_query {
             let walked = |t: TypeId| options.inverses || t < topology.num_relations();
             let wanted = relation.filter(|&t| options.balanced_on_query_relation && walked(t));
             let own = wanted.filter(|&t| edges_of(topology, mask, t) > 0);
-            tickets = match own {
-                Some(t) => vec![t; n as usize],
+            (tickets, copies) = match own {
+                Some(ty) => ((0..n).map(|copy| Ticket { ty, copy }).collect(), n),
                 None => draw_tickets(topology, mask, n, options.inverses, Stream::from_base(base, TICKETS)),
             };
         }
@@ -76,7 +93,9 @@ impl Starts {
             (false, None) => [head_group, Group::Uniform, balanced, balanced],
             (false, Some(_)) => [head_group, tail_group, Group::Uniform, balanced],
         };
-        Starts { n: n as usize, base, groups, walks: query.num_walks(n), head, tickets }
+        let update = u64::from(key.pass) * u64::from(options.updates) + u64::from(key.update);
+        let first_place = update.wrapping_mul(u64::from(copies));
+        Starts { n: n as usize, base, groups, walks: query.num_walks(n), head, tickets, key, first_place }
     }
 
     /// Number of walks of the query.
@@ -85,8 +104,8 @@ impl Starts {
     }
 
     /// The types of the balanced walks' first moves, one per balanced walk.
-    pub fn tickets(&self) -> &[TypeId] {
-        &self.tickets
+    pub fn tickets(&self) -> impl ExactSizeIterator<Item = TypeId> + '_ {
+        self.tickets.iter().map(|ticket| ticket.ty)
     }
 
     /// The stream of walk `walk` and its start, for which the stream's first word may have been used.
@@ -97,12 +116,25 @@ impl Starts {
             Group::Uniform if topology.num_nodes() == 0 => Start::Node(self.head),
             Group::Uniform => Start::Node(stream.below(u64::from(topology.num_nodes())) as u32),
             Group::Balanced => {
-                let ty = self.tickets[walk % self.n];
-                let (from, to) = draw_edge(topology, mask, ty, &mut stream);
-                Start::Edge { from, to, ty }
+                let ticket = self.tickets[walk % self.n];
+                let (from, to) = self.edge(topology, mask, ticket);
+                Start::Edge { from, to, ty: ticket.ty }
             }
         };
         (stream, start)
+    }
+
+    /// The ticket's edge. Its type has one.
+    fn edge(&self, topology: &Topology, mask: Option<&Mask>, ticket: Ticket) -> (NodeId, NodeId) {
+        let relation = raw(topology, ticket.ty);
+        let range = topology.relation_range(relation);
+        let hidden = mask.map_or(&[][..], |m| m.hidden_in_relation(relation));
+        let edges = (range.len() - hidden.len()) as u64;
+        let place = self.first_place.wrapping_add(u64::from(ticket.copy));
+        let order = Order::from_base(self.key.base_of_query(u64::from(ticket.ty), place / edges), edges);
+        let index = order.get(place % edges) as u32;
+        let (head, tail) = topology.ends(range.start + nth_kept(hidden, index) as usize);
+        if ticket.ty < topology.num_relations() { (head, tail) } else { (tail, head) }
     }
 
     /// Whether the walk counts a node's self-loop among its ways out.
@@ -122,39 +154,44 @@ fn edges_of(topology: &Topology, mask: Option<&Mask>, t: TypeId) -> usize {
     topology.relation_range(relation).len() - mask.map_or(0, |m| m.hidden_in_relation(relation).len())
 }
 
-/// A uniform edge of a type that has one.
-fn draw_edge(topology: &Topology, mask: Option<&Mask>, ty: TypeId, stream: &mut Stream) -> (NodeId, NodeId) {
-    let relation = raw(topology, ty);
-    let range = topology.relation_range(relation);
-    let hidden = mask.map_or(&[][..], |m| m.hidden_in_relation(relation));
-    let index = stream.below((range.len() - hidden.len()) as u64) as u32;
-    let (head, tail) = topology.ends(range.start + nth_kept(hidden, index) as usize);
-    if ty < topology.num_relations() { (head, tail) } else { (tail, head) }
-}
-
-/// With m types in use, a uniform n of m · (⌊n/m⌋ + 1) tickets, and the type of each. Empty if no type is in use.
-fn draw_tickets(topology: &Topology, mask: Option<&Mask>, n: u32, inverses: bool, mut stream: Stream) -> Vec<TypeId> {
+/// The tickets of an update, and the most that a type can get. With `T` types in the vocabulary, used or not, each of the `m` types
+/// that has an edge has ⌊n/T⌋ + 1 tickets, and a uniform n of them all are kept. If there are fewer than n, all are taken as
+/// often as they fit whole, and a uniform choice of them makes up the rest. Empty if no type has an edge.
+fn draw_tickets(
+    topology: &Topology,
+    mask: Option<&Mask>,
+    n: u32,
+    inverses: bool,
+    mut stream: Stream,
+) -> (Vec<Ticket>, u32) {
     let ways = 1 + u32::from(inverses); // types of a relation
     let relations = topology.relations_in_use();
     let gone = mask.map_or(&[][..], |m| m.gone_relations());
     let m = u64::from(ways) * (relations.len() - gone.len()) as u64;
-    if m == 0 {
-        return Vec::new();
+    if m == 0 || n == 0 {
+        return (Vec::new(), 0);
     }
     let n = u64::from(n);
-    let total = m * (n / m + 1);
-    // Floyd's subset: after round `top` the chosen are a uniform subset of 0..=top.
-    let mut chosen = TicketSet::new(n as usize);
-    let mut tickets = Vec::with_capacity(n as usize);
-    for top in total - n..total {
-        let drawn = stream.below(top + 1);
-        let ticket = if chosen.insert(drawn) { drawn } else { top };
-        chosen.insert(ticket);
-        let t = (ticket % m) as u32;
+    let vocabulary = u64::from(ways) * u64::from(topology.num_relations());
+    let each = n / vocabulary + 1;
+    let total = m * each;
+    let (rounds, rest) = (n / total, n % total);
+    let ticket = |number: u64| {
+        let t = (number % m) as u32;
         let relation = relations[nth_kept(gone, t / ways) as usize];
-        tickets.push(relation + t % ways * topology.num_relations());
+        Ticket { ty: relation + t % ways * topology.num_relations(), copy: (number / m) as u32 }
+    };
+    let mut tickets = Vec::with_capacity(n as usize);
+    tickets.extend((0..rounds * total).map(ticket));
+    // Floyd's subset: after round `top` the chosen are a uniform subset of 0..=top.
+    let mut chosen = TicketSet::new(rest as usize);
+    for top in total - rest..total {
+        let drawn = stream.below(top + 1);
+        let number = if chosen.insert(drawn) { drawn } else { top };
+        chosen.insert(number);
+        tickets.push(ticket(rounds * total + number));
     }
-    tickets
+    (tickets, (n.div_ceil(total) * each) as u32)
 }
 
 /// A set of at most `n` ticket numbers: open addressing, half full at most.

@@ -224,15 +224,18 @@ fn starts_at_nodes() {
     fits("uniform start, relation", &uniform[1], &exact);
 }
 
-/// All ways to keep `n` of the tickets, as how many tickets each type gets: count vector -> probability.
-fn ticket_table(m: usize, n: usize) -> BTreeMap<Vec<u32>, f64> {
-    let total = m * (n / m + 1);
+/// All ways to keep `n` of the tickets of `m` types in use out of a vocabulary of `types`, as how many tickets each type gets:
+/// count vector -> probability. Too few tickets are repeated: whole rounds, and a choice of them for the rest.
+fn ticket_table(m: usize, types: usize, n: usize) -> BTreeMap<Vec<u32>, f64> {
+    let each = n / types + 1;
+    let total = m * each;
+    let (rounds, rest) = (n / total, n % total);
     let mut table = BTreeMap::new();
-    let subsets: Vec<u32> = (0..1u32 << total).filter(|s| s.count_ones() as usize == n).collect();
+    let subsets: Vec<u32> = (0..1u32 << total).filter(|s| s.count_ones() as usize == rest).collect();
     for &subset in &subsets {
-        let mut counts = vec![0; m];
+        let mut counts = vec![(rounds * each) as u32; m];
         for ticket in (0..total).filter(|&x| subset >> x & 1 == 1) {
-            counts[ticket / (n / m + 1)] += 1;
+            counts[ticket / each] += 1;
         }
         *table.entry(counts).or_insert(0.0) += 1.0 / subsets.len() as f64;
     }
@@ -254,16 +257,17 @@ fn balanced_tickets() {
     ] {
         let options = WalkOptions { inverses, ..WalkOptions::default() };
         let m = types.len();
+        let vocabulary = if inverses { 2 * RELATIONS } else { RELATIONS } as usize;
         for n in [1, 3, m - 1, m, m + 1, 2 * m + 1] {
             let mut counts: BTreeMap<Vec<u32>, u64> = BTreeMap::new();
             for query in 0..200_000 {
                 let asked = WalkQuery::Entity { head: 0, relation: 0 };
                 let starts = Starts::prepare(&g, mask, &asked, n as u32, key(query), &options);
                 assert_eq!(starts.tickets().len(), n);
-                let per_type = types.iter().map(|ty| starts.tickets().iter().filter(|&x| x == ty).count() as u32);
+                let per_type = types.iter().map(|ty| starts.tickets().filter(|x| x == ty).count() as u32);
                 *counts.entry(per_type.collect()).or_default() += 1;
             }
-            fits(&format!("tickets, n = {n}, m = {m}"), &counts, &ticket_table(m, n));
+            fits(&format!("tickets, n = {n}, m = {m}"), &counts, &ticket_table(m, vocabulary, n));
         }
     }
 }
@@ -315,6 +319,65 @@ fn balanced_edges() {
     // The query's own type is an inverse one, which the graph does not have: as if nothing had been said of it.
     let query = WalkQuery::Entity { head: 0, relation: 4 };
     let own = WalkOptions { inverses: false, ..own };
-    let tickets = |options| Starts::prepare(&g, None, &query, 20, key(0), &options).tickets().to_vec();
+    let tickets = |options| Starts::prepare(&g, None, &query, 20, key(0), &options).tickets().collect::<Vec<_>>();
     assert_eq!(tickets(own), tickets(raw));
+}
+
+/// Section 2: edges are drawn without replacement over the updates and passes of a query. On the query's own relation every
+/// round of its edges holds each of them once, wherever updates and passes begin and end.
+#[test]
+fn starts_on_the_query_relation_use_every_edge_before_one_again() {
+    let edges = 7;
+    let triples: Vec<Triple> = (0..edges).map(|i| t(i, 0, i + 1)).chain([t(0, 1, 5)]).collect();
+    let g = Topology::build(edges + 1, RELATIONS, triples).unwrap();
+    let options = WalkOptions { length: 2, updates: 3, balanced_on_query_relation: true, ..WalkOptions::default() };
+    let n = 4;
+    let mut rounds = BTreeSet::new();
+    for query in 0..200 {
+        let mut drawn = Vec::new();
+        for (pass, update) in (0..7).flat_map(|pass| (0..3).map(move |update| (pass, update))) {
+            let key = Key { seed: 2, pass, update, query };
+            let walks = Walks::sample(&g, None, &WalkQuery::Entity { head: 0, relation: 0 }, n, key, &options);
+            drawn.extend(walks.nodes.chunks(2).skip(2 * n as usize).map(|walk| walk[0]));
+        }
+        assert_eq!(drawn.len(), 7 * 3 * 4); // twelve rounds of seven
+        for round in drawn.chunks(edges as usize) {
+            assert_eq!(round.iter().collect::<BTreeSet<_>>().len(), edges as usize, "{round:?}");
+            rounds.insert(round.to_vec());
+        }
+    }
+    // 2,400 rounds of 5,040 equally likely orders: 5,040 (1 − e^(−2400/5040)) = 1,909 different ones, give or take 6 · 21.
+    assert!((1_780..2_040).contains(&rounds.len()), "{} orders", rounds.len());
+}
+
+/// With tickets for all types, a type has one place an update, and within a round of places no edge comes twice.
+#[test]
+fn balanced_starts_do_not_repeat_an_edge_within_a_round() {
+    let edges = 6;
+    let triples: Vec<Triple> = (0..edges).flat_map(|i| [t(i, 0, i + 1), t(i, 2, (i + 2) % edges)]).collect();
+    let g = Topology::build(edges + 1, RELATIONS, triples).unwrap();
+    let options = WalkOptions { length: 2, updates: 6, ..WalkOptions::default() };
+    let (mut starts, mut repeats_in_other_rounds) = (0, 0);
+    for query in 0..300 {
+        let mut seen: BTreeMap<u32, Vec<Vec<u32>>> = BTreeMap::new(); // by type, by round
+        for (pass, update) in (0..2).flat_map(|pass| (0..6).map(move |update| (pass, update))) {
+            let key = Key { seed: 9, pass, update, query };
+            let walks = Walks::sample(&g, None, &WalkQuery::Entity { head: 0, relation: 1 }, 3, key, &options);
+            for (nodes, types) in walks.nodes.chunks(2).zip(walks.types.chunks(2)).skip(6) {
+                let rounds = seen.entry(types[1]).or_insert_with(|| vec![Vec::new(); 2]);
+                // A type is on its first node's relation or its inverse: the triple's head names the edge.
+                let edge = if types[1] < RELATIONS { nodes[0] } else { nodes[1] };
+                rounds[pass as usize].push(edge);
+                starts += 1;
+            }
+        }
+        for rounds in seen.values() {
+            for round in rounds {
+                assert_eq!(round.iter().collect::<BTreeSet<_>>().len(), round.len(), "{round:?}");
+            }
+            repeats_in_other_rounds += rounds[0].iter().filter(|e| rounds[1].contains(e)).count();
+        }
+    }
+    assert_eq!(starts, 300 * 12 * 3);
+    assert!(repeats_in_other_rounds > 1_000, "{repeats_in_other_rounds}"); // so rounds do differ
 }

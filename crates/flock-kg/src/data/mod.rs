@@ -1,7 +1,7 @@
 //! What training feeds on: the batch of any step, by arithmetic from a seed. Integers only.
 //!
 //! There is no generator to save. Which graph step `s` draws from is a hash of (seed, s). Its triples come in a keyed order, one
-//! for each (graph, epoch), whose k-th element costs O(1) ([`order`]); so all that a run must remember is how many triples each
+//! for each (graph, epoch), whose k-th element costs O(1) ([`Order`]); so all that a run must remember is how many triples each
 //! graph has given, [`DataState`], a few integers that go into the checkpoint. From these the batch of the step is a pure function,
 //! and a resumed run asks the same questions as one that never stopped. A batch that goes over the end of an epoch may have a triple
 //! of both.
@@ -26,17 +26,15 @@
 //!
 //! - [`batch`]: questions, hidden edges, candidates.
 //! - [`negatives`]: entities that are no known answers.
-//! - [`order`]: the shuffle without an array.
 //! - [`subgraph`]: connected pieces of a graph to train on.
 
 pub mod batch;
 pub mod negatives;
-pub mod order;
 pub mod subgraph;
 
 pub use batch::{Batch, Hide};
+pub use flock_walk::Order;
 pub use negatives::{Negatives, strict_negatives};
-pub use order::Order;
 pub use subgraph::Subgraph;
 
 use crate::checkpoint::Task;

@@ -107,18 +107,19 @@ impl Variant {
         Variant::HalfLength,
     ];
 
-    /// What the paper's table calls it.
+    /// What the paper's table calls it, and that its weights are those of the full model: the paper retrained each.
     pub fn name(self, meta: &Metadata) -> String {
         let length = meta.length;
-        match self {
-            Variant::Full => format!("Flock (ℓ = {length})"),
+        let part = match self {
+            Variant::Full => return format!("Flock (ℓ = {length})"),
             Variant::Backtracking => "w/o non-backtracking".to_string(),
             Variant::StartsAtQuery => "w/o diverse starts".to_string(),
             Variant::OtherBalance if meta.balanced_on_query_relation => "balanced on all relations".to_string(),
             Variant::OtherBalance => "balanced on query relation".to_string(),
             Variant::MeanConsensus => "w/o weighted consensus".to_string(),
             Variant::HalfLength => format!("ℓ = {}", length / 2),
-        }
+        };
+        format!("{part} (not retrained)")
     }
 
     /// The checkpoint of the variant, and how it is asked.

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use super::results::Evaluation;
-use crate::datasets::Group;
+use crate::datasets::{Group, Split};
 
 /// Why a file of published numbers cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -199,19 +199,51 @@ pub enum Style {
     Plain,
 }
 
+/// What sets our numbers apart from published ones, which are of all test triples: in words to go on with, none if nothing does.
+pub fn caveat(results: &[&Evaluation]) -> Option<String> {
+    let valid = results.iter().filter(|e| e.split == Split::Valid).count();
+    let sampled = results.iter().filter(|e| e.protocol.sampled < e.protocol.of).count();
+    let graphs = |count: usize| match count == results.len() {
+        true => String::new(),
+        false => format!(" on {count} of {} graphs", results.len()),
+    };
+    let mut parts = Vec::new();
+    if valid > 0 {
+        parts.push(format!("validation triples{}", graphs(valid)));
+    }
+    if sampled > 0 {
+        parts.push(format!("a sample{}", graphs(sampled)));
+    }
+    let ours = parts.join(", ");
+    (!parts.is_empty()).then(|| format!("not the same triples: ours are of {ours}, published ones of all test triples"))
+}
+
+/// What our columns are called.
+fn ours(results: &[&Evaluation]) -> &'static str {
+    let valid = results.iter().any(|e| e.split == Split::Valid);
+    let sampled = results.iter().any(|e| e.protocol.sampled < e.protocol.of);
+    match (valid, sampled) {
+        (false, false) => "ours",
+        (true, false) => "ours (validation)",
+        (false, true) => "ours (sample)",
+        (true, true) => "ours (validation, sample)",
+    }
+}
+
 /// Our results beside published ones. Rows go by group, then in the order of `results`; a group with more than one dataset that is
 /// published ends with its mean, and the table with the mean over all of them.
 pub fn compare(results: &[&Evaluation], published: &Published, style: Style) -> Sheet {
     let mut header = vec!["dataset".to_string()];
+    let ours = ours(results);
     let from: Vec<usize> = match style {
         Style::Plain => (0..published.systems.len()).collect(),
         Style::Marked(..) => published.systems.len().checked_sub(1).into_iter().collect(),
     };
     for metric in &published.metrics {
         let title = |system: &str| format!("{system} {}", metric.title());
-        header.push(title("ours"));
+        header.push(title(ours));
         header.extend(published.systems.iter().map(|s| title(s)));
-        header.extend(from.iter().map(|s| format!("ours − {}", published.systems[*s])));
+        header.extend(from.iter().map(|s| format!("{ours} − {}", published.systems[*s])));
         if style == Style::Plain {
             header.push(format!("best {}", metric.title()));
         }
@@ -322,6 +354,30 @@ mod tests {
         let unknown = evaluation("mine", 0.3, 0.4);
         let marked = compare(&[&unknown], &published, Style::Marked("**", "**")).markdown();
         assert!(marked.ends_with("| mine | 0.300 | – | – | – | 0.400 | – | – | – |\n"), "{marked}");
+    }
+
+    #[test]
+    fn other_triples_than_published_ones_are_called_so() {
+        let published = Published::parse("p.csv", TEXT).unwrap();
+        let whole = evaluation("Metafam", 0.5, 0.9);
+        assert_eq!(caveat(&[&whole]), None);
+        let mut valid = evaluation("FBNELL", 0.4, 0.7);
+        valid.split = Split::Valid;
+        let mut sample = evaluation("HM_1k", 0.1, 0.2);
+        (sample.protocol.sampled, sample.protocol.of) = (100, 200);
+        let says = |results: &[&Evaluation]| {
+            let header = compare(results, &published, Style::Plain).header;
+            (caveat(results).unwrap(), header[1].clone(), header[4].clone())
+        };
+        let published_are = "published ones of all test triples";
+        let (title, column, difference) = says(&[&valid]);
+        assert_eq!(title, format!("not the same triples: ours are of validation triples, {published_are}"));
+        assert_eq!((&column[..], &difference[..]), ("ours (validation) MRR", "ours (validation) − ultra"));
+        let (title, column, _) = says(&[&whole, &valid, &sample]);
+        let expected = "validation triples on 1 of 3 graphs, a sample on 1 of 3 graphs";
+        assert_eq!(title, format!("not the same triples: ours are of {expected}, {published_are}"));
+        assert_eq!(column, "ours (validation, sample) MRR");
+        assert_eq!(says(&[&sample]).1, "ours (sample) MRR");
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use flock_walk::WalkOptions;
 use serde::{Deserialize, Serialize};
 
 use super::metrics::Counted;
@@ -12,7 +11,7 @@ use super::record::{Begin, Done, Record};
 use super::{EvalError, place_all};
 use crate::answers::ModelName;
 use crate::bench::MACS_PER_POSITION;
-use crate::checkpoint::{Metadata, Task, sha256_hex, write_atomically};
+use crate::checkpoint::{Task, sha256_hex, write_atomically};
 use crate::datasets::{Dataset, Group, Part, Split, TestSet, check};
 use crate::ensemble::Ask;
 use crate::model::Model;
@@ -45,8 +44,6 @@ pub struct Settings {
     pub seed: u64,
     /// At most so many triples, a seeded sample.
     pub limit: Option<usize>,
-    /// Switches of the walks; the length is the model's.
-    pub options: WalkOptions,
 }
 
 /// A protocol in full.
@@ -219,7 +216,7 @@ pub fn evaluate(
 }
 
 impl Settings {
-    /// How queries are asked on a dataset.
+    /// How queries are asked on a dataset: with the walks that the model was trained with.
     pub fn ask(&self, dataset: &Dataset, model: &Model, set: &TestSet) -> Ask {
         let topology = set.on.topology();
         let rule = || model.meta().base_walks(topology.num_nodes(), topology.num_triples());
@@ -232,10 +229,7 @@ impl Settings {
             Choice::Given(passes) => passes,
             _ => dataset.entry.map_or(DEFAULT_PASSES, |e| e.passes(model.meta().task)),
         };
-        let Metadata { length, balanced_on_query_relation, .. } = *model.meta();
-        let balanced_on_query_relation = balanced_on_query_relation || self.options.balanced_on_query_relation;
-        let options = WalkOptions { length, balanced_on_query_relation, ..self.options };
-        Ask { walks, passes, seed: self.seed, options }
+        Ask { walks, passes, seed: self.seed, options: model.walk_options() }
     }
 }
 

@@ -7,11 +7,10 @@ use std::path::PathBuf;
 
 use flock_graph::{Format, LoadOptions};
 use flock_kernels::Precision;
-use flock_walk::WalkOptions;
 use serde::{Deserialize, Serialize};
 
 use super::settings::{ConfigError, Settings};
-use super::{Loss, Published};
+use super::{BaseLoss, Loss};
 use crate::checkpoint::{Averaging, Metadata, Processor, Task};
 use crate::data::{DataConfig, Hide, Negatives, Shares, Sizes};
 use crate::optimise::Schedule;
@@ -133,11 +132,12 @@ pub struct WalkSection {
     /// What the rule gives on a graph of the training graphs' mean size; kept in the checkpoint. Of a checkpoint to start
     /// from, its own holds.
     pub n_train: u32,
-    /// Whether a walk may step straight back although another neighbour exists.
+    /// Whether a walk may step straight back although another neighbour exists. This switch and the next two are kept in the
+    /// checkpoint; one that a checkpoint to start from has on stays on.
     pub backtrack: bool,
     /// All walks start at the query's nodes.
     pub all_at_query: bool,
-    /// Balanced walks start on edges of the query's own type only; kept in the checkpoint. A checkpoint to start from may say so too.
+    /// Balanced walks start on edges of the query's own type only.
     pub balanced_on_query_relation: bool,
 }
 
@@ -145,10 +145,23 @@ pub struct WalkSection {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LossSection {
-    /// Of the softmax that weighs the false answers of the entity task. The relation task has none.
+    /// The loss of true and false answers.
+    pub base: BaseLossName,
+    /// Of the softmax that weighs the false answers of `self_adversarial`.
     pub temperature: f64,
-    /// Share of the softmax's cross-entropy, from 0 (the published loss alone) to 1.
+    /// Share of the softmax's cross-entropy, from 0 (the base loss alone) to 1.
     pub softmax: f64,
+}
+
+/// The loss of true and false answers, which `loss.softmax` is mixed with.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BaseLossName {
+    /// False answers weigh more the more the model believes in them: the published loss of both tasks.
+    #[default]
+    SelfAdversarial,
+    /// All candidates weigh the same.
+    MeanBce,
 }
 
 /// How the learning rate goes.
@@ -332,11 +345,11 @@ impl TrainConfig {
     }
 
     pub(crate) fn loss(&self) -> Loss {
-        let published = match self.task {
-            Task::Entity => Published::SelfAdversarial { temperature: self.loss.temperature as f32 },
-            Task::Relation => Published::MeanBce,
+        let base = match self.loss.base {
+            BaseLossName::SelfAdversarial => BaseLoss::SelfAdversarial { temperature: self.loss.temperature as f32 },
+            BaseLossName::MeanBce => BaseLoss::MeanBce,
         };
-        Loss { published, softmax: self.loss.softmax as f32 }
+        Loss { base, softmax: self.loss.softmax as f32 }
     }
 
     pub(crate) fn data(&self) -> DataConfig {
@@ -359,16 +372,6 @@ impl TrainConfig {
             header: self.data.header,
             lenient: self.data.lenient,
             max_bytes: None,
-        }
-    }
-
-    pub(crate) fn walk_options(&self, meta: &Metadata) -> WalkOptions {
-        WalkOptions {
-            length: meta.length,
-            backtrack: self.walks.backtrack,
-            all_at_query: self.walks.all_at_query,
-            balanced_on_query_relation: meta.balanced_on_query_relation,
-            ..WalkOptions::default()
         }
     }
 }
@@ -407,7 +410,7 @@ impl Default for WalkSection {
 
 impl Default for LossSection {
     fn default() -> LossSection {
-        LossSection { temperature: 1.0, softmax: 0.0 }
+        LossSection { base: BaseLossName::SelfAdversarial, temperature: 1.0, softmax: 0.0 }
     }
 }
 
@@ -478,10 +481,25 @@ impl OutputSection {
     }
 }
 
-/// A run on Petals under the published protocol (section 10 of the specification).
+/// How an instance of Petals is asked about in training and in the test.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PetalsProtocol {
+    /// Each of the two targets is scored on walks of its own; instances in their order; the sum of the two losses; the epoch
+    /// with the best accuracy is kept.
+    #[default]
+    Published,
+    /// Both targets are scored on the walks of one query, which is easier; instances in a new order each epoch; the mean of the
+    /// two losses; the last epoch is kept.
+    SharedWalks,
+}
+
+/// A run on Petals (section 10 of the specification).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PetalsConfig {
+    /// How instances are asked about.
+    pub protocol: PetalsProtocol,
     /// Seed of instances, weights, order and walks.
     pub seed: u64,
     /// Times that all instances are seen.
@@ -498,8 +516,9 @@ pub struct PetalsConfig {
     pub updates: usize,
     /// Ensemble passes of the test.
     pub passes: u32,
-    /// Whether the graphs have their inverses. The published protocol has none; the run whose losses the specification quotes
-    /// had them.
+    /// Ensemble passes of the accuracy by which the published protocol chooses the epoch that is kept.
+    pub epoch_passes: u32,
+    /// Whether the graphs have their inverse types. The published protocol has none.
     pub inverses: bool,
     /// How the loss is minimised.
     pub optimiser: OptimiserSection,
@@ -510,6 +529,7 @@ pub struct PetalsConfig {
 impl Default for PetalsConfig {
     fn default() -> PetalsConfig {
         PetalsConfig {
+            protocol: PetalsProtocol::Published,
             seed: 0,
             epochs: 5,
             until_solved: false,
@@ -518,6 +538,7 @@ impl Default for PetalsConfig {
             length: 128,
             updates: 6,
             passes: 16,
+            epoch_passes: 1,
             inverses: false,
             optimiser: OptimiserSection::default(),
             output: OutputSection::default(),
@@ -542,6 +563,7 @@ impl PetalsConfig {
         rule((2..=16_384).contains(&self.length), "length", "expected 2 to 16384")?;
         rule((1..=64).contains(&self.updates), "updates", "expected 1 to 64")?;
         rule((1..=4096).contains(&self.passes), "passes", "expected 1 to 4096")?;
+        rule((1..=4096).contains(&self.epoch_passes), "epoch_passes", "expected 1 to 4096")?;
         self.optimiser.check()?;
         self.output.check()
     }

@@ -20,7 +20,7 @@ mod trainer;
 mod validate;
 
 pub use crate::datasets::{DatasetError, Fingerprint};
-pub use config::{PetalsConfig, TrainConfig};
+pub use config::{PetalsConfig, PetalsProtocol, TrainConfig};
 pub use petals::{MARGIN, PetalsReport, petals};
 pub use plain::PlainGradient;
 pub use run::{Event, Progress, Session, TrainError};
@@ -39,28 +39,41 @@ use crate::parameters::Parameters;
 pub struct Example {
     /// What is asked.
     pub query: WalkQuery,
-    /// Whom the answer is held against: column 0 is the true one. Nodes, or raw relations.
+    /// Whom the answer is held against: column 0 is the true one, unless there is none. Nodes, or raw relations.
     pub candidates: Vec<u32>, // (C)
+    /// Whether column 0 is a true answer. Only [`BaseLoss::SummedBce`] has a use for examples without one.
+    pub truth: bool,
+    /// Sets the walks of this example apart from those of others with the same query.
+    pub row: u32,
 }
 
-/// What is minimised: `(1 − softmax)` parts of the published loss and `softmax` parts of
+impl Example {
+    /// A query whose first candidate is the true answer.
+    pub fn new(query: WalkQuery, candidates: Vec<u32>) -> Example {
+        Example { query, candidates, truth: true, row: 0 }
+    }
+}
+
+/// What is minimised: `(1 − softmax)` parts of a base loss and `softmax` parts of
 /// [`cross_entropy`](flock_kernels::loss::cross_entropy).
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Loss {
-    /// The published loss.
-    pub published: Published,
-    /// From 0, the published loss alone, to 1.
+    /// The loss that the softmax is mixed with.
+    pub base: BaseLoss,
+    /// From 0, the base loss alone, to 1.
     pub softmax: f32,
 }
 
 impl Loss {
-    /// Loss of a batch's logits, of which these are whole queries, and its gradient, in `d_logits`, which is zero before.
-    pub(crate) fn run(self, logits: &[f32], candidates: usize, batch: usize, d_logits: &mut [f32]) -> f32 {
-        let mut loss = match self.published {
-            Published::SelfAdversarial { temperature } => {
+    /// An example's share of the loss of its batch. Its gradient goes to `d_logits`, which is zero before.
+    pub(crate) fn run(self, example: &Example, logits: &[f32], batch: usize, d_logits: &mut [f32]) -> f32 {
+        let candidates = logits.len();
+        let mut loss = match self.base {
+            BaseLoss::SelfAdversarial { temperature } => {
                 loss::self_adversarial(logits, candidates, batch, temperature, d_logits)
             }
-            Published::MeanBce => loss::mean_bce(logits, candidates, batch, d_logits),
+            BaseLoss::MeanBce => loss::mean_bce(logits, candidates, batch, d_logits),
+            BaseLoss::SummedBce => loss::summed_bce(logits, example.truth, d_logits),
         };
         if self.softmax > 0.0 {
             let rest = 1.0 - self.softmax;
@@ -69,24 +82,34 @@ impl Loss {
         }
         loss
     }
-}
 
-impl From<Published> for Loss {
-    fn from(published: Published) -> Loss {
-        Loss { published, softmax: 0.0 }
+    /// An example's share of the loss of its batch, times this, is its own loss.
+    pub(crate) fn divisor(self, batch: usize) -> f64 {
+        match self.base {
+            BaseLoss::SummedBce => 1.0,
+            BaseLoss::SelfAdversarial { .. } | BaseLoss::MeanBce => batch.max(1) as f64,
+        }
     }
 }
 
-/// The loss of the paper's code, which differs with the task.
+impl From<BaseLoss> for Loss {
+    fn from(base: BaseLoss) -> Loss {
+        Loss { base, softmax: 0.0 }
+    }
+}
+
+/// A loss of true and false answers.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub enum Published {
-    /// Mean over the examples of [`self_adversarial`](flock_kernels::loss::self_adversarial).
+pub enum BaseLoss {
+    /// Mean over the examples of [`self_adversarial`](flock_kernels::loss::self_adversarial): the published loss of both tasks.
     SelfAdversarial {
         /// Of the softmax that weighs the false answers.
         temperature: f32,
     },
     /// Mean of [`mean_bce`](flock_kernels::loss::mean_bce) over all entries of all examples.
     MeanBce,
+    /// Sum of [`summed_bce`](flock_kernels::loss::summed_bce) over all examples: the published loss of Petals.
+    SummedBce,
 }
 
 /// All that a step's gradient depends on besides the weights.
@@ -108,6 +131,13 @@ pub struct StepInput<'a> {
     pub loss: Loss,
 }
 
+impl StepInput<'_> {
+    /// Seed of an example's walks.
+    pub(crate) fn seed_of(&self, example: &Example) -> u64 {
+        self.seed ^ u64::from(example.row).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    }
+}
+
 /// What a step found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepOutput {
@@ -119,7 +149,7 @@ pub struct StepOutput {
 
 /// The gradient of a batch's loss in every weight.
 pub trait Gradient {
-    /// Overwrites `gradient`, which is laid out like [`Parameters::values`], with the gradient of the batch's mean loss.
+    /// Overwrites `gradient`, which is laid out like [`Parameters::values`], with the gradient of the batch's loss.
     /// The same input gives the same bits, on any number of threads.
     ///
     /// # Errors

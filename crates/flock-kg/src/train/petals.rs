@@ -1,24 +1,27 @@
 //! Training on Petals under the published protocol (section 10 of the specification).
 //!
-//! One instance a step, in an order of its own each epoch; binary cross-entropy on its two targets; nothing hidden. The test asks
-//! every instance again with `P` passes: it is solved if the true target's logit is above the false one's by more than
-//! [`MARGIN`]. Graphs have no inverses unless the config says otherwise.
+//! One instance a step, in their order. Its two targets are two examples with the same query, so each is scored on walks of its
+//! own; the loss is the sum of their binary cross-entropies; nothing is hidden. After each epoch all instances are asked, and the
+//! weights of the epoch with the best accuracy are kept. The test asks every instance again with `P` passes: it is solved if the
+//! true target's logit is above the false one's by more than [`MARGIN`]. Graphs have no inverse types unless the config says so.
+//!
+//! [`PetalsProtocol::SharedWalks`] is an easier variant: both targets are scored on the walks of one query.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use flock_graph::Topology;
-use flock_walk::{Key, WalkOptions};
+use flock_walk::Key;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::config::{PetalsConfig, ScheduleName};
+use super::config::{PetalsConfig, PetalsProtocol, ScheduleName};
 use super::learner::{Learner, StepFailure};
 use super::metrics::{Metrics, Record};
 use super::run::{Event, Meter, Pending, RunDir, Session, TrainError, io_error, useful_macs};
 use super::settings::to_json;
-use super::{Example, Published, StepInput, state};
+use super::{BaseLoss, Example, StepInput, state};
 use crate::checkpoint::{Metadata, Task};
 use crate::data::Order;
 use crate::datasets::DatasetError;
@@ -54,8 +57,14 @@ pub struct PetalsReport {
     pub accuracy_false: f64,
     /// Minutes, over all sittings, the test included.
     pub minutes: f64,
+    /// How instances were asked about.
+    pub protocol: PetalsProtocol,
+    /// The epoch whose weights were tested and kept.
+    pub kept_epoch: u64,
     /// Mean loss of each epoch.
     pub losses: Vec<f64>,
+    /// Accuracy after each epoch, by which the published protocol chooses.
+    pub accuracies: Vec<f64>,
     /// Base walk count.
     pub walks: u32,
     /// Walk length.
@@ -74,6 +83,21 @@ struct Verdict {
     negative: usize,
 }
 
+impl Verdict {
+    /// Mean over instances of: true target above zero, false target below zero.
+    fn accuracy(&self, instances: usize) -> f64 {
+        (self.positive + self.negative) as f64 / (2 * instances.max(1)) as f64
+    }
+}
+
+/// The weights to test and to keep.
+#[derive(Clone, Debug)]
+struct KeptEpoch {
+    epoch: u64,
+    accuracy: f64,
+    weights: Vec<f32>,
+}
+
 /// How a test ended.
 enum Outcome {
     Done(Verdict),
@@ -88,7 +112,11 @@ struct Header {
     step: u64,
     pending: Pending,
     losses: Vec<f64>,
-    verdict: Option<Verdict>, // of the weights as they are
+    #[serde(default)]
+    accuracies: Vec<f64>,
+    #[serde(default)]
+    kept: Option<(u64, f64)>, // epoch and accuracy of the last array
+    verdict: Option<Verdict>, // of the weights that are kept
     tested: u64,
     lines: usize,
     seconds: f64,
@@ -119,9 +147,11 @@ struct Run<'a, 's> {
     resumed_at: Option<u64>,
     learner: Learner,
     pending: Pending,
-    losses: Vec<f64>, // (epochs done)
-    verdict: Option<Verdict>,
-    tested: u64, // the step of the last test between epochs
+    losses: Vec<f64>,     // (epochs done)
+    accuracies: Vec<f64>, // (epochs judged), published protocol only
+    kept: Option<KeptEpoch>,
+    verdict: Option<Verdict>, // of the weights that are kept
+    tested: u64,              // the step of the last test between epochs
     metrics: Metrics,
     meter: Meter,
     saved: Instant,
@@ -145,13 +175,19 @@ impl<'a, 's> Run<'a, 's> {
             if config.optimiser.schedule == ScheduleName::Constant && steps >= header.step {
                 free.push("epochs");
             }
-            dir.check_config(&header.config, config, &free)?;
+            let mut before = header.config.clone();
+            // A run from before there was a choice.
+            if before.get("protocol").is_none() {
+                before["protocol"] = to_json(&PetalsProtocol::SharedWalks);
+            }
+            dir.check_config(&before, config, &free)?;
         }
         let count = instances.len().max(1) as f64;
         let published = Metadata::published(Task::Entity);
         let meta = Metadata {
             updates: config.updates,
             length: config.length,
+            inverses: config.inverses,
             n_train: config.walks,
             mean_nodes: instances.iter().map(|i| f64::from(i.num_nodes)).sum::<f64>() / count,
             mean_triples: instances.iter().map(|i| i.triples.len() as f64).sum::<f64>() / count,
@@ -168,6 +204,8 @@ impl<'a, 's> Run<'a, 's> {
             resumed_at: old.as_ref().map(|(h, _)| h.step),
             pending: Pending::default(),
             losses: Vec::new(),
+            accuracies: Vec::new(),
+            kept: None,
             verdict: None,
             tested: 0,
             metrics: Metrics::resume(&metrics_path, lines).map_err(io_error(&metrics_path))?,
@@ -180,12 +218,19 @@ impl<'a, 's> Run<'a, 's> {
             session,
         };
         match old {
-            Some((header, arrays)) => {
-                if !run.learner.restore(header.step, arrays) {
+            Some((header, mut arrays)) => {
+                run.kept = match header.kept {
+                    Some((epoch, accuracy)) => arrays.pop().map(|weights| KeptEpoch { epoch, accuracy, weights }),
+                    None => None,
+                };
+                let size = run.learner.parameters.values.len();
+                let fits = run.kept.as_ref().is_none_or(|kept| kept.weights.len() == size);
+                if !fits || !run.learner.restore(header.step, arrays) {
                     let (file, reason) = (run.dir.state().display().to_string(), "its arrays do not fit the model");
                     return Err(state::StateError::Content { file, reason: reason.to_string() }.into());
                 }
                 (run.pending, run.losses) = (header.pending, header.losses);
+                run.accuracies = header.accuracies;
                 (run.verdict, run.tested) = (header.verdict, header.tested);
             }
             None => run.save()?,
@@ -213,11 +258,9 @@ impl<'a, 's> Run<'a, 's> {
         loop {
             let step = self.learner.step;
             // Due until done: a test that was cut off is made up for when the run goes on.
-            if self.config.until_solved && step > 0 && step.is_multiple_of(per_epoch) && self.tested < step {
-                match self.test(true)? {
-                    Outcome::Stopped => return Ok(false),
-                    Outcome::Unsolved => {}
-                    Outcome::Done(verdict) => self.verdict = Some(verdict),
+            if step > 0 && step.is_multiple_of(per_epoch) && self.tested < step {
+                if !self.judge()? {
+                    return Ok(false);
                 }
                 self.tested = step;
                 self.save()?;
@@ -229,7 +272,6 @@ impl<'a, 's> Run<'a, 's> {
             if self.session.stop.load(Ordering::Relaxed) {
                 return Ok(false);
             }
-            self.verdict = None;
             self.step(steps)?;
             let ended = self.learner.step.is_multiple_of(per_epoch);
             if ended {
@@ -241,23 +283,79 @@ impl<'a, 's> Run<'a, 's> {
         }
     }
 
+    /// Keeps the weights of the epoch that has just ended, if they are to be kept, and tests them if the run may end with them.
+    /// False if told to stop before the end; nothing has changed then.
+    fn judge(&mut self) -> Result<bool, TrainError> {
+        let epoch = self.losses.len() as u64;
+        let weights = self.learner.shipped().values;
+        let accuracy = match self.config.protocol {
+            PetalsProtocol::SharedWalks => None,
+            PetalsProtocol::Published => {
+                let Outcome::Done(verdict) = self.test(&weights, self.config.epoch_passes, false)? else {
+                    return Ok(false);
+                };
+                Some(verdict.accuracy(self.instances.len()))
+            }
+        };
+        let better = match (&self.kept, accuracy) {
+            (Some(kept), Some(accuracy)) => accuracy > kept.accuracy,
+            _ => true,
+        };
+        let mut verdict = if better { None } else { self.verdict };
+        if better && self.config.until_solved {
+            match self.test(&weights, self.config.passes, true)? {
+                Outcome::Stopped => return Ok(false),
+                Outcome::Unsolved => {}
+                Outcome::Done(done) => verdict = Some(done),
+            }
+        }
+        if let Some(accuracy) = accuracy {
+            self.accuracies.push(accuracy);
+            let kept = if better { ", kept" } else { "" };
+            let note = format!("epoch {epoch}: accuracy {:.1} %{kept}", 100.0 * accuracy);
+            (self.session.watch)(Event::Note(&note));
+        }
+        if better {
+            self.kept = Some(KeptEpoch { epoch, accuracy: accuracy.unwrap_or(0.0), weights });
+        }
+        self.verdict = verdict;
+        Ok(true)
+    }
+
+    /// What is asked of an instance in training.
+    fn examples(&self, instance: &PetalsInstance) -> Vec<Example> {
+        let (query, targets) = (instance.query(), [instance.target_true, instance.target_false]);
+        match self.config.protocol {
+            PetalsProtocol::SharedWalks => vec![Example::new(query, targets.to_vec())],
+            PetalsProtocol::Published => {
+                let row = |(row, target)| Example { query, candidates: vec![target], truth: row == 0, row };
+                (0..).zip(targets).map(row).collect()
+            }
+        }
+    }
+
     fn step(&mut self, steps: u64) -> Result<(), TrainError> {
         let clock = Instant::now();
         let (config, step) = (self.config, self.learner.step);
         let per_epoch = self.instances.len() as u64;
-        let key = Key { seed: config.seed, pass: u32::MAX, update: u32::MAX - 2, query: step / per_epoch };
-        let which = Order::new(key, per_epoch).get(step % per_epoch) as usize;
+        let (which, loss) = match config.protocol {
+            PetalsProtocol::Published => (step % per_epoch, BaseLoss::SummedBce),
+            PetalsProtocol::SharedWalks => {
+                let key = Key { seed: config.seed, pass: u32::MAX, update: u32::MAX - 2, query: step / per_epoch };
+                (Order::new(key, per_epoch).get(step % per_epoch), BaseLoss::MeanBce)
+            }
+        };
+        let which = which as usize;
         let instance = &self.instances[which];
-        let candidates = vec![instance.target_true, instance.target_false];
-        let examples = [Example { query: instance.query(), candidates }];
+        let examples = self.examples(instance);
         let input = StepInput {
             view: View { topology: &self.topologies[which], mask: None },
             examples: &examples,
             walks: config.walks,
             seed: config.seed,
             step: step as u32,
-            options: WalkOptions { inverses: config.inverses, ..WalkOptions::default() },
-            loss: Published::MeanBce.into(),
+            options: self.learner.parameters.meta.walk_options(),
+            loss: loss.into(),
         };
         let learnt = self.learner.learn(&mut *self.session.gradient, &input).map_err(|failure| match failure {
             StepFailure::Model(e) => e.into(),
@@ -269,8 +367,8 @@ impl<'a, 's> Run<'a, 's> {
             },
         })?;
         self.pending.add(learnt.loss);
-        let macs = useful_macs(examples[0].query.num_walks(config.walks), config.length, config.updates);
-        self.meter.step(clock.elapsed(), macs);
+        let walks = examples.iter().map(|e| e.query.num_walks(config.walks)).sum();
+        self.meter.step(clock.elapsed(), useful_macs(walks, config.length, config.updates));
         let progress = self.meter.progress(self.learner.step, steps, self.pending.mean());
         (self.session.watch)(Event::Step(progress));
         Ok(())
@@ -290,20 +388,25 @@ impl<'a, 's> Run<'a, 's> {
     }
 
     /// Asks every instance; with `all_or_nothing` gives up at the first that is not solved.
-    fn test(&mut self, all_or_nothing: bool) -> Result<Outcome, TrainError> {
-        let model = Model::new(&self.learner.shipped().to_checkpoint()?, self.session.engine)?;
+    fn test(&mut self, weights: &[f32], passes: u32, all_or_nothing: bool) -> Result<Outcome, TrainError> {
+        let tested = self.learner.parameters.with_values(weights.to_vec());
+        let model = Model::new(&tested.to_checkpoint()?, self.session.engine)?;
         let c = self.config;
-        let options = WalkOptions { inverses: c.inverses, ..model.walk_options() };
-        let ask = Ask { walks: c.walks, passes: c.passes, seed: c.seed ^ TEST, options };
+        // Two rows of a batch have walks of their own, as in training; else both targets are read off one row.
+        let rows = if c.protocol == PetalsProtocol::Published { 2 } else { 1 };
         let mut verdict = Verdict { solved: 0, positive: 0, negative: 0 };
         for (i, (instance, topology)) in self.instances.iter().zip(self.topologies).enumerate() {
             let asker = Asker::new(&model, View { topology, mask: None }, self.session.pool);
-            for scores in asker.ask(&[instance.query()], ask)? {
-                let [yes, no] = [instance.target_true, instance.target_false].map(|target| scores.of(target).logit);
-                verdict.solved += usize::from(yes - no > MARGIN);
-                verdict.positive += usize::from(yes > 0.0);
-                verdict.negative += usize::from(no < 0.0);
+            let mut scores = Vec::new();
+            for row in 0..rows {
+                let ask = Ask { walks: c.walks, passes, seed: c.seed ^ (TEST + row), options: model.walk_options() };
+                scores.extend(asker.ask(&[instance.query()], ask)?);
             }
+            let (first, last) = (&scores[0], &scores[scores.len() - 1]);
+            let (yes, no) = (first.of(instance.target_true).logit, last.of(instance.target_false).logit);
+            verdict.solved += usize::from(yes - no > MARGIN);
+            verdict.positive += usize::from(yes > 0.0);
+            verdict.negative += usize::from(no < 0.0);
             (self.session.watch)(Event::Testing { done: i + 1, total: self.instances.len() });
             if all_or_nothing && verdict.solved <= i {
                 return Ok(Outcome::Unsolved);
@@ -323,30 +426,38 @@ impl<'a, 's> Run<'a, 's> {
             step: self.learner.step,
             pending: self.pending,
             losses: self.losses.clone(),
+            accuracies: self.accuracies.clone(),
+            kept: self.kept.as_ref().map(|kept| (kept.epoch, kept.accuracy)),
             verdict: self.verdict,
             tested: self.tested,
             lines: self.metrics.lines,
             seconds: self.meter.seconds(),
             meta: self.learner.parameters.meta.clone(),
         };
-        state::write(&self.dir.state(), &header, &self.learner.arrays())?;
+        let mut arrays = self.learner.arrays();
+        arrays.extend(self.kept.as_ref().map(|kept| &kept.weights[..]));
+        state::write(&self.dir.state(), &header, &arrays)?;
         self.saved = Instant::now();
         Ok(())
     }
 
     /// Tests, unless that has been done; `None` if told to stop meanwhile.
     fn report(mut self) -> Result<Option<PetalsReport>, TrainError> {
+        let (kept_epoch, weights) = match &self.kept {
+            Some(kept) => (kept.epoch, kept.weights.clone()),
+            None => (self.losses.len() as u64, self.learner.shipped().values),
+        };
         let verdict = match self.verdict {
             Some(verdict) => verdict,
             None => {
-                let Outcome::Done(verdict) = self.test(false)? else { return Ok(None) };
+                let Outcome::Done(verdict) = self.test(&weights, self.config.passes, false)? else { return Ok(None) };
                 self.verdict = Some(verdict);
                 self.save()?;
                 verdict
             }
         };
-        let mut shipped = self.learner.shipped();
-        shipped.meta.steps = self.learner.step;
+        let mut shipped = self.learner.parameters.with_values(weights);
+        shipped.meta.steps = kept_epoch * self.instances.len() as u64;
         let path = self.dir.file("last.safetensors");
         shipped.to_checkpoint()?.write(&path)?;
         let share = |count: usize| count as f64 / self.instances.len() as f64;
@@ -358,7 +469,10 @@ impl<'a, 's> Run<'a, 's> {
             accuracy_true: share(verdict.positive),
             accuracy_false: share(verdict.negative),
             minutes: self.meter.seconds() / 60.0,
+            protocol: self.config.protocol,
+            kept_epoch,
             losses: self.losses,
+            accuracies: self.accuracies,
             walks: self.config.walks,
             length: self.config.length,
             passes: self.config.passes,

@@ -4,7 +4,7 @@
 use flock_walk::{Key, Recorder, Records, WalkOptions, Walks};
 use rayon::prelude::*;
 
-use super::{Example, Gradient, Published, StepInput, StepOutput};
+use super::{BaseLoss, Example, Gradient, StepInput, StepOutput};
 use crate::checkpoint::Checkpoint;
 use crate::model::{ModelError, query_number};
 use crate::parameters::Parameters;
@@ -38,9 +38,9 @@ impl Gradient for PlainGradient {
         let checkpoint =
             Checkpoint { meta: parameters.meta.clone(), tensors: parameters.tensors(), hash: String::new() };
         let entries: usize = input.examples.iter().map(|e| e.candidates.len()).sum();
-        let weight = |example: &Example| match input.loss.published {
-            Published::SelfAdversarial { .. } => 1.0 / input.examples.len() as f32,
-            Published::MeanBce => example.candidates.len() as f32 / entries as f32,
+        let weight = |example: &Example| match input.loss.base {
+            BaseLoss::MeanBce => example.candidates.len() as f32 / entries as f32,
+            _ => 1.0 / input.loss.divisor(input.examples.len()) as f32,
         };
         let run = |example: &Example| one(&checkpoint, input, example, weight(example));
         let parts: Vec<(f64, Gradients)> =
@@ -63,12 +63,13 @@ impl Gradient for PlainGradient {
 /// Loss of one example, and its share of the gradient.
 fn one(checkpoint: &Checkpoint, input: &StepInput<'_>, example: &Example, weight: f32) -> (f64, Gradients) {
     let (topology, query) = (input.view.topology, &example.query);
-    let options = WalkOptions { length: checkpoint.meta.length, ..input.options };
+    let (length, updates) = (checkpoint.meta.length, checkpoint.meta.updates as u32);
+    let options = WalkOptions { length, updates, ..input.options };
     let mut recorder = Recorder::new();
     recorder.begin(query, topology.no_type());
     let walks: Vec<(Walks, Records)> = (0..checkpoint.meta.updates as u32)
         .map(|update| {
-            let key = Key { seed: input.seed, pass: input.step, update, query: query_number(query) };
+            let key = Key { seed: input.seed_of(example), pass: input.step, update, query: query_number(query) };
             let walks = Walks::sample(topology, input.view.mask, query, input.walks, key, &options);
             let mut records = Records::default();
             recorder.record(options.length, &walks.nodes, &walks.types, &walks.dirs, &mut records);
@@ -89,7 +90,7 @@ fn one(checkpoint: &Checkpoint, input: &StepInput<'_>, example: &Example, weight
     let cache = plain_gradient::forward(checkpoint, &records, nodes, types);
     let logits = plain::scores(checkpoint, query, &cache.states, &example.candidates);
     let mut d_logits = vec![0.0; logits.len()];
-    let loss = input.loss.run(&logits, logits.len(), 1, &mut d_logits);
+    let loss = input.loss.run(example, &logits, 1, &mut d_logits);
     d_logits.iter_mut().for_each(|d| *d *= weight);
     let mut gradients = plain_gradient::zeros(checkpoint);
     plain_gradient::backward(checkpoint, query, &records, &cache, &example.candidates, &d_logits, &mut gradients);

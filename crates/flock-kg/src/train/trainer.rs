@@ -12,14 +12,14 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::config::{ScheduleName, TrainConfig, WalkCount};
+use super::config::{BaseLossName, ScheduleName, TrainConfig, WalkCount};
 use super::learner::{Learner, Learnt, StepFailure};
 use super::metrics::{self, Metrics, Record};
 use super::run::{Event, Meter, Pending, RunDir, Session, TrainError, io_error, useful_macs};
 use super::settings::to_json;
 use super::{Example, StepInput, curve, state, validate};
 use crate::bundled::{self, default_checkpoint};
-use crate::checkpoint::{Checkpoint, Metadata, sha256_hex, write_atomically};
+use crate::checkpoint::{Checkpoint, Metadata, Task, sha256_hex, write_atomically};
 use crate::data::{DataState, Feed};
 use crate::datasets::{self, Fingerprint, NamedGraph, TestSet};
 use crate::init::initial_weights;
@@ -33,7 +33,7 @@ const FREE: [&str; 5] = ["threads", "data.graphs", "output.dir", "output.log_eve
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
     /// What the model predicts.
-    pub task: crate::checkpoint::Task,
+    pub task: Task,
     /// The training graphs.
     pub graphs: Vec<String>,
     /// Steps done, over all sittings.
@@ -46,8 +46,12 @@ pub struct Summary {
     pub minutes: f64,
     /// Mean loss of the last logged interval.
     pub loss: Option<f64>,
-    /// The best validation.
+    /// Validation MRR of the checkpoint that the run started from, on the same triples and walks as the best.
+    pub before: Option<f64>,
+    /// The best validation. The weights that the run started from take part.
     pub best: Option<Best>,
+    /// Validation MRR of the best weights less that of the start.
+    pub gain: Option<f64>,
     /// The run's directory.
     pub dir: String,
     /// The checkpoint to use: the best one, or without validation the last.
@@ -73,8 +77,10 @@ struct Header {
     config_hash: String,
     step: u64,
     data: DataState,
-    validated: u64,
+    validated: Option<u64>, // older states have 0 for none
     lines: usize,
+    #[serde(default)]
+    before: Option<f64>,
     best: Option<Best>,
     pending: Pending,
     seconds: f64,
@@ -126,7 +132,8 @@ struct Run<'a, 's> {
     resumed_at: Option<u64>,
     learner: Learner,
     data: DataState,
-    validated: u64, // the step of the last validation
+    validated: Option<u64>, // the step of the last validation
+    before: Option<f64>,    // its MRR at step 0
     best: Option<Best>,
     pending: Pending,
     metrics: Metrics,
@@ -165,7 +172,8 @@ impl<'a, 's> Run<'a, 's> {
             start_steps: parameters.meta.steps,
             learner: Learner::new(parameters, &config.optimiser, config.steps),
             data: feed.start(),
-            validated: 0,
+            validated: None,
+            before: None,
             best: None,
             pending: Pending::default(),
             resumed_at: None,
@@ -201,7 +209,7 @@ impl<'a, 's> Run<'a, 's> {
         }
         self.resumed_at = Some(header.step);
         (self.data, self.validated) = (header.data, header.validated);
-        (self.best, self.pending) = (header.best, header.pending);
+        (self.before, self.best, self.pending) = (header.before, header.best, header.pending);
         Ok(())
     }
 
@@ -232,9 +240,11 @@ impl<'a, 's> Run<'a, 's> {
         let (config, stop) = (self.config, self.session.stop);
         loop {
             let (step, last) = (self.learner.step, self.learner.step == config.steps);
-            let due = !self.sets.is_empty() && step > 0 && (step.is_multiple_of(config.validation.every) || last);
+            // What a run starts from is a candidate for the best; weights drawn at random are not worth the time.
+            let worth = step > 0 || config.model.from.is_some();
+            let due = !self.sets.is_empty() && worth && (step.is_multiple_of(config.validation.every) || last);
             // Due until done: a validation that was cut off is made up for when the run goes on.
-            if due && self.validated < step {
+            if due && self.validated.is_none_or(|validated| validated < step) {
                 if !self.validate()? {
                     return Ok(false);
                 }
@@ -264,7 +274,7 @@ impl<'a, 's> Run<'a, 's> {
         let topology = batch.topology(graph.topology());
         let pairs = batch.queries.iter().zip(&batch.candidates);
         let examples: Vec<Example> =
-            pairs.map(|(query, candidates)| Example { query: *query, candidates: candidates.clone() }).collect();
+            pairs.map(|(query, candidates)| Example::new(*query, candidates.clone())).collect();
         let meta = &self.learner.parameters.meta;
         let walks = self.config.walks.n.on(meta, topology.num_nodes(), topology.num_triples());
         let (length, updates) = (meta.length, meta.updates);
@@ -275,7 +285,7 @@ impl<'a, 's> Run<'a, 's> {
             seed: self.config.seed,
             // The config keeps steps below the last pass.
             step: self.learner.step as u32,
-            options: self.config.walk_options(meta),
+            options: meta.walk_options(),
             loss: self.config.loss(),
         };
         let learnt = self.learner.learn(&mut *self.session.gradient, &input).map_err(|failure| match failure {
@@ -332,7 +342,10 @@ impl<'a, 's> Run<'a, 's> {
             self.best = Some(Best { step: self.learner.step, mrr });
             checkpoint.write(self.dir.file("best.safetensors"))?;
         }
-        self.validated = self.learner.step;
+        self.validated = Some(self.learner.step);
+        if self.learner.step == 0 {
+            self.before = Some(mrr);
+        }
         self.write_last()?;
         self.record(Record { mrr: Some(mrr), graphs: scores.into_iter().collect(), ..Record::default() })?;
         Ok(true)
@@ -372,6 +385,7 @@ impl<'a, 's> Run<'a, 's> {
             data: self.data.clone(),
             validated: self.validated,
             lines: self.metrics.lines,
+            before: self.before,
             best: self.best,
             pending: self.pending,
             seconds: self.meter.seconds(),
@@ -406,7 +420,9 @@ impl<'a, 's> Run<'a, 's> {
             resumed_at: self.resumed_at,
             minutes: self.meter.seconds() / 60.0,
             loss: records.iter().rev().find_map(|r| r.loss),
+            before: self.before,
             best: self.best,
+            gain: self.best.zip(self.before).map(|(best, before)| best.mrr - before),
             model: self.dir.file(model).display().to_string(),
             curve: curve_path.display().to_string(),
             dir: self.dir.name(),
@@ -421,7 +437,7 @@ fn check_state(config: &TrainConfig, dir: &RunDir, header: &Header, graphs: &[Fi
     if config.optimiser.schedule == ScheduleName::Constant && config.steps >= header.step {
         free.push("steps");
     }
-    dir.check_config(&header.config, config, &free)?;
+    dir.check_config(&in_todays_words(&header.config), config, &free)?;
     if header.graphs != graphs {
         let list = |graphs: &[Fingerprint]| {
             let one =
@@ -431,6 +447,18 @@ fn check_state(config: &TrainConfig, dir: &RunDir, header: &Header, graphs: &[Fi
         return Err(TrainError::OtherGraph { dir: dir.name(), old: list(&header.graphs), new: list(graphs) });
     }
     Ok(())
+}
+
+/// The config of a state, with what was not yet a choice when it was written: relations were trained with the mean.
+fn in_todays_words(config: &Value) -> Value {
+    let mut config = config.clone();
+    let relation = config["task"] == to_json(&Task::Relation);
+    if let Some(loss) = config.get_mut("loss").and_then(Value::as_object_mut)
+        && relation
+    {
+        loss.entry("base").or_insert(to_json(&BaseLossName::MeanBce));
+    }
+    config
 }
 
 /// Tells configs apart that make different weights.
@@ -461,6 +489,8 @@ fn first_weights(config: &TrainConfig, graphs: &[Fingerprint]) -> Result<Checkpo
             processor: config.model.processor.unwrap_or(published.processor),
             consensus: config.model.consensus.unwrap_or(published.consensus),
             balanced_on_query_relation: config.walks.balanced_on_query_relation,
+            backtrack: config.walks.backtrack,
+            all_at_query: config.walks.all_at_query,
             n_train: config.walks.n_train,
             mean_nodes,
             mean_triples,
@@ -492,8 +522,10 @@ fn first_weights(config: &TrainConfig, graphs: &[Fingerprint]) -> Result<Checkpo
             return start(format!("has {key} {has}, but the config has model.{key} = {asked}"));
         }
     }
-    // A model that has learnt from such starts is asked with them, and stays so.
+    // A model that has learnt from such walks is asked with them, and stays so.
     meta.balanced_on_query_relation |= config.walks.balanced_on_query_relation;
+    meta.backtrack |= config.walks.backtrack;
+    meta.all_at_query |= config.walks.all_at_query;
     // With its own rule the model gets on a graph at test time as many walks as in training. Another count is kept as a rule
     // that gives it on these graphs; on pieces of them it says nothing of whole graphs.
     if let (WalkCount::Fixed(n), None) = (config.walks.n, config.data.subgraph) {
@@ -508,9 +540,33 @@ fn first_weights(config: &TrainConfig, graphs: &[Fingerprint]) -> Result<Checkpo
     Ok(checkpoint)
 }
 
-fn plural(task: crate::checkpoint::Task) -> &'static str {
+fn plural(task: Task) -> &'static str {
     match task {
-        crate::checkpoint::Task::Entity => "entities",
-        crate::checkpoint::Task::Relation => "relations",
+        Task::Entity => "entities",
+        Task::Relation => "relations",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_older_run_on_relations_had_the_mean() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = RunDir::open(place.path(), false).unwrap();
+        for (task, base) in [(Task::Relation, BaseLossName::MeanBce), (Task::Entity, BaseLossName::SelfAdversarial)] {
+            let mut config = TrainConfig::pretraining(task);
+            let mut old = to_json(&config);
+            old["loss"].as_object_mut().unwrap().remove("base");
+            config.loss.base = base;
+            dir.check_config(&in_todays_words(&old), &config, &[]).unwrap();
+            config.loss.base = match base {
+                BaseLossName::MeanBce => BaseLossName::SelfAdversarial,
+                BaseLossName::SelfAdversarial => BaseLossName::MeanBce,
+            };
+            let error = dir.check_config(&in_todays_words(&old), &config, &[]).unwrap_err().to_string();
+            assert!(error.contains("loss.base"), "{error}");
+        }
     }
 }

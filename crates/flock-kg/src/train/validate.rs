@@ -16,7 +16,7 @@ pub(crate) fn mrr(
     pool: &rayon::ThreadPool,
     progress: &mut dyn FnMut(usize, usize) -> bool,
 ) -> Result<Option<Vec<(String, f64)>>, EvalError> {
-    let (options, config) = (config.walk_options(model.meta()), &config.validation);
+    let (options, config) = (model.walk_options(), &config.validation);
     let questions: Vec<_> = sets.iter().map(|set| Questions::new(model.meta().task, set)).collect();
     let total = questions.iter().map(|q| q.queries.len()).sum();
     let (mut before, mut result) = (0, Vec::new());

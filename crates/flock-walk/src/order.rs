@@ -4,7 +4,7 @@
 //! falls inside (*cycle walking*), which keeps the map one to one. The words are fewer than `4 · len` (64 at least), so the
 //! expected number of turns is below 4 on all but the smallest lengths.
 
-use flock_walk::Key;
+use crate::rng::{Key, Stream};
 
 /// Enough that orders of three and of five elements pass for uniform (see the tests); four have weak spots on small words.
 const ROUNDS: u64 = 8;
@@ -14,7 +14,7 @@ const MIN_HALF: u32 = 3;
 /// A pseudo-random permutation of `0..len`.
 #[derive(Copy, Clone, Debug)]
 pub struct Order {
-    key: Key,
+    base: u64, // what the network's hashes derive from
     len: u64,
     half: u32, // bits in half a word
 }
@@ -22,8 +22,13 @@ pub struct Order {
 impl Order {
     /// The permutation of `0..len` that belongs to `key`. `len` is at most 2^48.
     pub fn new(key: Key, len: u64) -> Order {
+        Order::from_base(key.base(), len)
+    }
+
+    /// As [`Order::new`], for a key that is already one word.
+    pub(crate) fn from_base(base: u64, len: u64) -> Order {
         let bits = u64::BITS - len.saturating_sub(1).leading_zeros();
-        Order { key, len, half: bits.div_ceil(2).max(MIN_HALF) }
+        Order { base, len, half: bits.div_ceil(2).max(MIN_HALF) }
     }
 
     /// The element at `position`; positions count modulo `len`, and the order of nothing is all 0.
@@ -44,7 +49,7 @@ impl Order {
         let mask = (1u64 << self.half) - 1;
         let (mut left, mut right) = (word >> self.half, word & mask);
         for round in 0..ROUNDS {
-            let hash = self.key.stream(round << 56 | right).draw();
+            let hash = Stream::from_base(self.base, round << 56 | right).draw();
             (left, right) = (right, left ^ hash & mask);
         }
         left << self.half | right
