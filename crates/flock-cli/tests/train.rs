@@ -288,6 +288,8 @@ fn fine_tuning_takes_task_and_sizes_from_the_model() {
         "2",
         "--walks",
         "2",
+        "--set",
+        "data.holdout=0.3",
         "--out",
         "text",
     ]));

@@ -38,7 +38,7 @@ fn check(task: Task, processor: Processor, consensus: Averaging) {
     let input = StepInput {
         view: View { topology: &graph, mask: Some(&mask) },
         examples: &examples,
-        walks: 1,
+        walks: 2,
         seed: 3,
         step: 5,
         options: WalkOptions::default(),

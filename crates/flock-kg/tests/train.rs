@@ -543,24 +543,22 @@ fn petals_in_pieces_end_as_in_one() {
 #[test]
 fn petals_keep_the_epoch_with_the_best_accuracy() {
     let dir = tempfile::tempdir().unwrap();
-    let config = PetalsConfig { epochs: 4, walks: 1, length: 6, updates: 1, passes: 1, ..PetalsConfig::default() };
+    let config = PetalsConfig { epochs: 3, walks: 1, length: 6, updates: 1, passes: 1, ..PetalsConfig::default() };
     let run = |name: &str, config: &PetalsConfig| {
         let out = dir.path().join(name);
         let report = Sitting::default().petals(config, &out).unwrap().unwrap();
         (report, Checkpoint::read(out.join("last.safetensors")).unwrap())
     };
     let (report, kept) = run("all", &config);
-    assert_eq!((report.epochs, report.losses.len(), report.accuracies.len()), (4, 4, 4));
+    assert_eq!((report.epochs, report.losses.len(), report.accuracies.len()), (3, 3, 3));
     let best = report.accuracies.iter().copied().fold(0.0, f64::max);
     let first = report.accuracies.iter().position(|a| *a == best).unwrap() as u64 + 1;
     assert_eq!((report.kept_epoch, kept.meta.steps), (first, 220 * first));
     assert!(!kept.meta.inverses, "a model of graphs without inverse types says so");
-    // A run of no more than that epoch ends with these weights. One of the other epochs does not.
-    for epochs in 1..=4 {
-        let (short, weights) = run(&format!("short-{epochs}"), &PetalsConfig { epochs, ..config.clone() });
-        assert_eq!(short.accuracies[..], report.accuracies[..epochs as usize]);
-        assert_eq!(weights.tensors == kept.tensors, short.kept_epoch == first, "{epochs}");
-    }
+    // A run of no more than that epoch ends with these weights; the run of all of them went on to others.
+    let (short, weights) = run("short", &PetalsConfig { epochs: first, ..config });
+    assert_eq!(short.accuracies[..], report.accuracies[..first as usize]);
+    assert_eq!(weights.tensors, kept.tensors);
 }
 
 #[test]
