@@ -322,7 +322,7 @@ pub struct Calibrate {
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Without GRAPH the bundled graph is served. The page is at /, the API is described at /docs. Edits are kept beside the \
-graph in GRAPH.edits.redb; the file itself is not touched. A token can also come from the environment variable \
+graph in GRAPH.edits; the graph file itself is not touched. A token can also come from the environment variable \
 FLOCK_TOKEN, where other users of the machine do not see it.
 
 Examples:
@@ -344,9 +344,12 @@ pub struct Serve {
     /// Ask for the token on reads as well
     #[arg(long, requires = "token")]
     pub guard_reads: bool,
-    /// Where edits are kept [default: GRAPH.edits.redb]
+    /// Where edits are kept [default: GRAPH.edits]
     #[arg(long, value_name = "FILE", requires = "graph")]
     pub edits: Option<PathBuf>,
+    /// Apply edits that were made on another graph, such as an older version of GRAPH; they then belong to this one
+    #[arg(long, requires = "graph")]
+    pub adopt_edits: bool,
     /// Most passes of a question
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub max_passes: u32,

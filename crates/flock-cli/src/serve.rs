@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use flock_kg::calibrate::Calibrations;
 use flock_kg::checkpoint::Task;
-use flock_server::live::Live;
+use flock_server::live::{EditsFile, Live, LiveError};
+use flock_server::store::StoreRemedy;
 use flock_server::{Limits, Options, bundled_graph, serve};
 
 use crate::args;
@@ -43,10 +44,13 @@ pub fn run(args: args::Serve) -> Result<(), Failure> {
         deadline: args.deadline,
         ..Limits::default()
     };
+    let file = edits.as_deref().map(|path| EditsFile { path, adopt: args.adopt_edits });
+    let main = Live::open(name, graph, file, calibrations).map_err(not_opened)?;
+    main.notices.iter().for_each(|notice| say!("warning: {notice}"));
     let options = Options {
         listen: args.listen,
         kept: edits.is_some(),
-        main: Live::open(name, graph, edits.as_deref(), calibrations).map_err(error)?,
+        main,
         models: models.into_served(),
         pool,
         token: args.token,
@@ -65,6 +69,25 @@ fn beside(graph: &std::path::Path) -> Option<PathBuf> {
         return None;
     }
     let mut name = graph.as_os_str().to_owned();
-    name.push(".edits.redb");
+    name.push(".edits");
     Some(PathBuf::from(name))
+}
+
+/// An error of the graph or its edits, with what helps in terms of this command.
+fn not_opened(e: LiveError) -> Failure {
+    let LiveError::Store(store) = &e else { return error(e) };
+    let hint = match store.remedy() {
+        StoreRemedy::StopOther => "stop the other server, or keep edits elsewhere with --edits FILE",
+        StoreRemedy::MoveAway => {
+            "restore it from a backup, or move it away to begin without its edits; --edits FILE names another"
+        }
+        StoreRemedy::Upgrade => "use a newer flock-kg, or keep edits elsewhere with --edits FILE",
+        StoreRemedy::Adopt => {
+            "serve the graph they belong to, keep edits elsewhere with --edits FILE, or apply them to this graph with \
+             --adopt-edits"
+        }
+        StoreRemedy::MakeRoom => "make room on the disk",
+        _ => "can file and directory be written? --edits FILE names another place",
+    };
+    error(format!("{e}; hint: {hint}"))
 }

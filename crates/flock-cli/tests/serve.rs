@@ -156,8 +156,16 @@ fn two_servers_do_not_share_one_file_of_edits() {
     assert_eq!(first.send("POST", "/api/v1/triples", r#"{"add": [["a", "b", "c"]]}"#).0, 200);
     let ran = place.run(&["serve", "world.tsv", "--listen", "127.0.0.1:0", "--model", "entity.safetensors"]);
     assert_eq!(ran.code, Some(1));
-    assert!(ran.err.contains("world.tsv.edits.redb") && ran.err.contains("another server has it open"), "{}", ran.err);
+    assert!(ran.err.contains("world.tsv.edits: ") && ran.err.contains("another server has it open"), "{}", ran.err);
     drop(first);
+    // Nor does another graph take it, unless it is told to: then the edits are its own.
+    place.write("world.tsv", format!("{}Rome\tcapital_of\tItaly\n", common::WORLD));
+    let serve = ["serve", "world.tsv", "--listen", "203.0.113.7:1", "--model", "entity.safetensors"];
+    let ran = place.run(&serve);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.err.contains("made on another graph") && ran.err.contains("--adopt-edits"), "{}", ran.err);
+    let ran = place.run(&[&serve[..], &["--adopt-edits"]].concat());
+    assert!(ran.err.contains("warning: ") && ran.err.contains("are applied to this one"), "{}", ran.err);
     let ran = place.run(&["serve", "world.tsv", "--listen", "203.0.113.7:1", "--model", "entity.safetensors"]);
     assert_eq!(ran.code, Some(1));
     assert!(ran.err.contains("cannot listen on 203.0.113.7:1"), "{}", ran.err);

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use flock_kg::calibrate::Calibrations;
 use flock_kg::graph::{Graph, GraphError, NameIndex, NamedEdit, Names};
 
-use crate::store::{Store, StoreError, Stored, StoredEdit};
+use crate::store::{GraphId, Opened, Store, StoreError, Stored, StoredEdit};
 
 /// A patch is folded into a fresh index when it has as many slots as an eighth of the graph, within these bounds.
 const FEW_SLOTS: usize = 1 << 16;
@@ -49,12 +49,23 @@ pub struct Indexes {
     pub relations: NameIndex,
 }
 
+/// Where the edits of a graph are kept.
+#[derive(Copy, Clone, Debug)]
+pub struct EditsFile<'a> {
+    /// The file.
+    pub path: &'a Path,
+    /// Whether edits that were made on another graph are applied to this one.
+    pub adopt: bool,
+}
+
 /// A graph with its edits.
 pub struct Live {
     /// What people call it.
     pub name: String,
     /// Probabilities made for it.
     pub calibrations: Calibrations,
+    /// What people should hear about its file of edits: what was repaired, dropped or converted.
+    pub notices: Vec<String>,
     now: RwLock<Arc<Graph>>,
     indexes: RwLock<Arc<Indexes>>,
     writer: Mutex<Writer>,
@@ -76,25 +87,33 @@ fn named(edits: &[StoredEdit]) -> Vec<NamedEdit<'_>> {
     edits.map(|(t, present)| NamedEdit { triple: t.each_ref().map(String::as_str), present: *present }).collect()
 }
 
+/// The graph with what a store holds.
+fn applied(graph: Graph, Stored { names, edits }: &Stored) -> Result<Graph, GraphError> {
+    let [entities, relations] = names.each_ref().map(|names| names.iter().map(String::as_str));
+    let graph = match names.iter().all(Vec::is_empty) {
+        true => graph,
+        false => graph.with_names(entities, relations)?,
+    };
+    if edits.is_empty() { Ok(graph) } else { graph.edited(&named(edits)) }
+}
+
 impl Live {
     /// A graph, and its edits if they are kept in a file.
     pub fn open(
         name: String,
         graph: Graph,
-        edits: Option<&Path>,
+        edits: Option<EditsFile<'_>>,
         calibrations: Calibrations,
     ) -> Result<Arc<Live>, LiveError> {
-        let store = edits.map(Store::open).transpose()?;
-        let Stored { names, edits } = store.as_ref().map(Store::read).transpose()?.unwrap_or_default();
-        let [entities, relations] = names.each_ref().map(|names| names.iter().map(String::as_str));
-        let graph = match names.iter().all(Vec::is_empty) {
-            true => graph,
-            false => graph.with_names(entities, relations)?,
+        let opened = edits.map(|file| Store::open(file.path, GraphId::of(&graph), file.adopt)).transpose()?;
+        let (store, graph, notices) = match opened {
+            None => (None, graph, Vec::new()),
+            Some(Opened { store, stored, notices }) => (Some(store), applied(graph, &stored)?, notices),
         };
-        let graph = if edits.is_empty() { graph } else { graph.edited(&named(&edits))? };
         let live = Arc::new(Live {
             name,
             calibrations,
+            notices,
             now: RwLock::new(Arc::new(graph)),
             indexes: RwLock::default(),
             writer: Mutex::new(Writer { store, since: None }),
@@ -131,6 +150,13 @@ impl Live {
     /// Makes edits, all or none. When this returns they are on disk, if they are kept at all, and the next question sees them.
     pub fn edit(self: &Arc<Live>, edits: &[NamedEdit<'_>]) -> Result<Outcome, LiveError> {
         let mut writer = unpoisoned(&self.writer);
+        // Another server may have made the file since this one started, and ended. (While there was no file, nothing was edited here.)
+        if let Some(store) = &mut writer.store
+            && let Some(left) = store.take_over()?
+        {
+            let graph = Graph::clone(&self.graph());
+            self.publish(applied(graph, &left)?);
+        }
         let before = self.graph();
         let after = before.edited(edits)?;
         let has = |graph: &Graph, [head, relation, tail]: [&str; 3]| {
@@ -215,7 +241,8 @@ mod tests {
     fn edits_are_seen_kept_and_survive_a_fresh_index() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("edits");
-        let live = Live::open("ring".into(), ring(30), Some(&file), Calibrations::default()).unwrap();
+        let kept = EditsFile { path: &file, adopt: false };
+        let live = Live::open("ring".into(), ring(30), Some(kept), Calibrations::default()).unwrap();
         assert!(!file.exists());
         let add = |t| NamedEdit { triple: t, present: true };
         let remove = |t| NamedEdit { triple: t, present: false };
@@ -247,11 +274,11 @@ mod tests {
         let (now, called) = (all(&live.graph()), names(&live));
         assert_eq!(&called[called.len() - 2..], ["Zeta", "Alpha"]);
         drop(unpoisoned(&live.writer).store.take());
-        let again = Live::open("ring".into(), ring(30), Some(&file), Calibrations::default()).unwrap();
+        let again = Live::open("ring".into(), ring(30), Some(kept), Calibrations::default()).unwrap();
         assert_eq!(all(&again.graph()), now);
         assert_eq!(names(&again), called);
         // What changes nothing is not written.
-        let size = |live: &Live| unpoisoned(&live.writer).store.as_ref().unwrap().read().unwrap().edits.len();
+        let size = |live: &Live| unpoisoned(&live.writer).store.as_ref().unwrap().commits();
         let before = size(&again);
         again.edit(&[remove(["who", "knows", "whom"]), add(["n5", "next", "n6"])]).unwrap();
         assert_eq!(size(&again), before);
