@@ -290,7 +290,7 @@ impl<'a> Session<'a> {
         }
         let mut rows = vec![header.into_iter().map(str::to_string).collect::<Vec<_>>()];
         for a in &reply.answers {
-            let spread = if reply.passes > 1 { format!("{:.3}", a.spread) } else { "–".to_string() };
+            let spread = a.spread.map_or_else(|| "–".to_string(), |spread| format!("{spread:.3}"));
             let mut row = vec![
                 grouped(a.rank.into()),
                 show(a.name),

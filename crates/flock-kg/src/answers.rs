@@ -175,8 +175,8 @@ pub struct NamedAnswer<'a> {
     pub logit: f64,
     /// σ of that logit.
     pub probability: f64,
-    /// Standard deviation of the logit over the passes; 0 for one pass.
-    pub spread: f64,
+    /// Standard deviation of the logit over the passes; none for one pass.
+    pub spread: Option<f64>,
     /// Positions at which walks stood on it, over all passes and updates. Not counted for relations.
     pub visits: Option<u32>,
     /// Whether the graph already has it.
@@ -246,8 +246,7 @@ impl<'a> Reply<'a> {
             name: question.answer_name(graph, a.id),
             logit: a.score.logit,
             probability: a.score.probability(),
-            // A single pass has none; what is left there is rounding.
-            spread: if ask.passes > 1 { a.score.spread } else { 0.0 },
+            spread: (ask.passes > 1).then_some(a.score.spread),
             visits: (question.task() == Task::Entity).then_some(a.score.visits),
             known: a.known,
             reason: None,
