@@ -262,7 +262,7 @@ impl Store {
     pub fn open(path: &Path, graph: GraphId, adopt: bool) -> Result<Opened, StoreError> {
         let mut store = Store { path: path.to_path_buf(), graph, lock: None, log: None };
         let (mut stored, mut notices) = (Stored::default(), Vec::new());
-        if path.exists() || old::beside(path).exists() {
+        if store.exists()? || old::beside(path).exists() {
             if let Err(e) = store.lock() {
                 // Nobody can write in a directory that cannot be written, so there is nobody to lock out.
                 let closed = |s: &io::Error| {
@@ -287,20 +287,24 @@ impl Store {
             return Ok(None);
         }
         self.lock()?;
-        if !self.path.exists() {
+        if !self.exists()? {
             return Ok(None);
         }
         self.load(false, Vec::new()).map(|(stored, _)| Some(stored))
     }
 
     /// Keeps edits and the entities and relations that came with them, all or none. When this returns they are on disk. After an
-    /// error the next call tries again from the last acknowledged edit.
+    /// error the next call tries again from the last acknowledged edit. A file that another server has made must be
+    /// [taken over](Store::take_over) first.
     pub fn commit(&mut self, edits: &[NamedEdit<'_>], names: [Vec<&str>; 2]) -> Result<(), StoreError> {
+        let failed = self.io_error("keep an edit");
         self.lock()?;
         if self.log.is_none() {
+            if self.exists()? {
+                return Err(failed(io::ErrorKind::AlreadyExists.into()));
+            }
             self.create(&Stored::default())?;
         }
-        let failed = self.io_error("keep an edit");
         let [entities, relations] = names;
         let all = |present| edits.iter().filter(move |e| e.present == present).map(|e| e.triple).collect();
         let line = Line { entities, relations, add: all(true), remove: all(false) };
@@ -317,6 +321,10 @@ impl Store {
     fn io_error(&self, doing: &'static str) -> impl Fn(io::Error) -> StoreError + use<> {
         let file = self.path.display().to_string();
         move |source| StoreError::Io { file: file.clone(), doing, source }
+    }
+
+    fn exists(&self) -> Result<bool, StoreError> {
+        self.path.try_exists().map_err(self.io_error("look for it"))
     }
 
     fn lock(&mut self) -> Result<(), StoreError> {
@@ -339,7 +347,7 @@ impl Store {
     /// Reads the file, whatever its version, and gets ready to go on with it.
     fn load(&mut self, adopt: bool, mut notices: Vec<String>) -> Result<(Stored, Vec<String>), StoreError> {
         let old = old::beside(&self.path);
-        if !self.path.exists() && old.exists() {
+        if !self.exists()? && old.exists() {
             let stored = old::read(&old)?;
             self.create(&stored)?;
             let away = with_ending(&old, ".old");
@@ -355,7 +363,8 @@ impl Store {
         if old::is_old(&self.path).map_err(self.io_error("read it"))? {
             let stored = old::read(&self.path)?;
             let away = with_ending(&self.path, ".old");
-            fs::copy(&self.path, &away).map_err(self.io_error("copy the old file"))?;
+            let copied = fs::copy(&self.path, &away).and_then(|_| File::open(&away)?.sync_all());
+            copied.map_err(self.io_error("copy the old file"))?;
             self.create(&stored)?;
             let (file, away) = (self.path.display(), away.display());
             notices.push(format!("{file}: converted to a newer format; the old file is kept as {away}"));
@@ -372,7 +381,7 @@ impl Store {
         }
         let stored = Stored { names: found.names, edits: found.edits.into_iter().collect() };
         let overtaken = found.seen > 2 * stored.edits.len() as u64 && size > LARGE;
-        if found.graph != self.graph || overtaken {
+        if found.graph != self.graph || overtaken && self.lock.is_some() {
             self.create(&stored)?;
             return Ok((stored, notices));
         }
