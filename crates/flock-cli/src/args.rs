@@ -338,6 +338,9 @@ pub struct Serve {
     /// Address and port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878")]
     pub listen: SocketAddr,
+    /// A further host name to answer to on loopback, such as that of a proxy in front
+    #[arg(long, value_name = "NAME")]
+    pub host: Vec<String>,
     /// What clients must show to change the graph (Authorization: Bearer …)
     #[arg(long, env = "FLOCK_TOKEN", hide_env_values = true, value_parser = NonEmptyStringValueParser::new())]
     pub token: Option<String>,
@@ -362,6 +365,9 @@ pub struct Serve {
     /// Requests that may wait; more are answered 429
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = queue)]
     pub queue: usize,
+    /// Connections one client may have open
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = positive)]
+    pub connections_per_client: usize,
     /// Time for an answer
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = deadline)]
     pub deadline: Duration,

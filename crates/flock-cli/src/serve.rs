@@ -6,7 +6,7 @@ use flock_kg::calibrate::Calibrations;
 use flock_kg::checkpoint::Task;
 use flock_server::live::{EditsFile, Live, LiveError};
 use flock_server::store::StoreRemedy;
-use flock_server::{Limits, Options, bundled_graph, serve};
+use flock_server::{Limits, Options, ServeError, bundled_graph, serve};
 
 use crate::args;
 use crate::calibrate;
@@ -42,6 +42,7 @@ pub fn run(args: args::Serve) -> Result<(), Failure> {
         batch: args.max_batch,
         queue: args.queue,
         deadline: args.deadline,
+        connections_per_client: args.connections_per_client,
         ..Limits::default()
     };
     let file = edits.as_deref().map(|path| EditsFile { path, adopt: args.adopt_edits });
@@ -49,6 +50,7 @@ pub fn run(args: args::Serve) -> Result<(), Failure> {
     main.notices.iter().for_each(|notice| say!("warning: {notice}"));
     let options = Options {
         listen: args.listen,
+        names: args.host,
         kept: edits.is_some(),
         main,
         models: models.into_served(),
@@ -60,7 +62,10 @@ pub fn run(args: args::Serve) -> Result<(), Failure> {
     if !options.listen.ip().is_loopback() && options.token.is_none() {
         say!("warning: {} can be reached from other machines; without --token edits are refused", options.listen);
     }
-    serve(options, |address| say!("listening on http://{address}/ (Ctrl-C ends)")).map_err(error)
+    serve(options, |address| say!("listening on http://{address}/ (Ctrl-C ends)")).map_err(|e| match &e {
+        ServeError::Listen { .. } => error(format!("{e}; hint: --listen with another address or port")),
+        _ => error(e),
+    })
 }
 
 /// Where edits of a graph file are kept; nowhere for standard input.

@@ -18,8 +18,12 @@ struct Server {
 
 impl Server {
     fn start(place: &Place) -> Server {
+        Server::start_with(place, &[])
+    }
+
+    fn start_with(place: &Place, more: &[&str]) -> Server {
         let models = ["--model", "entity.safetensors", "--model", "relation.safetensors"];
-        let args = [&["serve", "world.tsv", "--listen", "127.0.0.1:0", "--threads", "1"], &models[..]].concat();
+        let args = [&["serve", "world.tsv", "--listen", "127.0.0.1:0", "--threads", "1"], &models[..], more].concat();
         let mut child = place.command(&args).stderr(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
         let mut err = BufReader::new(child.stderr.take().unwrap());
@@ -147,6 +151,63 @@ fn ends_cleanly_and_outlasts_slow_clients() {
         std::thread::sleep(Duration::from_millis(20));
     };
     assert!(status.success(), "{status}");
+}
+
+/// A program of another user on this machine, as a proxy is one, changes nothing without a token, whatever it sends.
+#[test]
+#[cfg(target_os = "linux")]
+fn another_users_program_is_not_trusted() {
+    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::process::CommandExt;
+    if std::fs::metadata("/proc/self").unwrap().uid() != 0 {
+        eprintln!("skipped: only root can run a program as another user");
+        return;
+    }
+    let place = Place::new();
+    let server = Server::start(&place);
+    let body = r#"{"add": [["a", "b", "c"]]}"#;
+    let (host, port) = server.address.split_once(':').unwrap();
+    let request = |version: &str| {
+        format!(
+            "POST /api/v1/triples HTTP/{version}\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
+             Connection: close\r\n\r\n{body}",
+            server.address,
+            body.len()
+        )
+    };
+    // Bash opens the connection, under another user id.
+    let send = |user: u32, version: &str| {
+        let script = format!("exec 3<>/dev/tcp/{host}/{port}; printf %s \"$1\" >&3; cat <&3");
+        let mut bash = std::process::Command::new("bash");
+        let out = bash.args(["-c", &script, "bash", &request(version)]).current_dir("/").uid(user).output().unwrap();
+        String::from_utf8(out.stdout).unwrap()
+    };
+    let refused = send(65534, "1.1");
+    assert!(refused.starts_with("HTTP/1.1 403 ") && refused.contains("another user's program"), "{refused}");
+    // As nginx sends it by default, even from the same user.
+    let old = send(0, "1.0");
+    assert!(old.starts_with("HTTP/1.0 403 ") && old.contains("read_only"), "{old}");
+    let direct = send(0, "1.1");
+    assert!(direct.starts_with("HTTP/1.1 200 "), "{direct}");
+}
+
+#[test]
+fn one_client_has_so_many_connections() {
+    let place = Place::new();
+    let server = Server::start_with(&place, &["--connections-per-client", "2"]);
+    let held: Vec<TcpStream> = (0..2).map(|_| TcpStream::connect(&server.address).unwrap()).collect();
+    // Accepted in their order, so the third is one too many.
+    let mut third = TcpStream::connect(&server.address).unwrap();
+    third.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut answer = String::new();
+    let _ = third.read_to_string(&mut answer);
+    assert!(answer.starts_with("HTTP/1.1 429 ") && answer.contains("\"code\":\"busy\""), "{answer}");
+    drop(held);
+    let begin = Instant::now();
+    while server.try_send("GET", "/api/v1/health", "").is_none_or(|(status, _)| status != 200) {
+        assert!(begin.elapsed() < Duration::from_secs(20));
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[test]

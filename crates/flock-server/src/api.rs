@@ -1,5 +1,6 @@
 //! The routes under `/api/v1`: names in, JSON out. What they do is the library's work.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Query, Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::header;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use flock_kg::answers::{ModelName, Reply};
@@ -22,12 +23,13 @@ use serde::Serialize;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
-use utoipa::ToSchema;
+use utoipa::{IntoResponses, ToSchema};
 
 use crate::App;
-use crate::ask::{Asked, Manner, News, Questions, Served, Whole};
+use crate::ask::{Asked, Manner, News, Questions, Served, Whole, pass_positions};
+use crate::body::{Blocks, Room, read};
 use crate::live::Live;
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use crate::request::*;
 use crate::work::Job;
 
@@ -54,14 +56,20 @@ pub struct ModelInfo {
     calibrated: bool,
 }
 
-/// The most of everything.
+/// Upper limits on what clients may ask for.
 #[derive(Serialize, ToSchema)]
 pub struct LimitsInfo {
+    /// Questions in a request.
     batch: usize,
+    /// Passes of a question.
     passes: u32,
+    /// Base walk count of a question.
     walks: u32,
+    /// Triples in an edit.
     edits: usize,
+    /// Bytes of an uploaded graph, as it comes and unpacked.
     upload_bytes: usize,
+    /// Time for an answer.
     deadline_seconds: u64,
 }
 
@@ -81,8 +89,9 @@ pub struct Info {
     edits: usize,
     /// Whether edits are kept on disk.
     kept: bool,
-    /// Whether this server takes edits at all, and whether it wants a token for them.
+    /// Whether this server takes edits and uploads from where the request came from, perhaps with a token.
     writable: bool,
+    /// Whether it wants a token for them.
     token: bool,
     models: Vec<ModelInfo>,
     limits: LimitsInfo,
@@ -97,12 +106,49 @@ pub struct NamesFound {
     names: Vec<String>,
 }
 
-/// Answers to several questions: each is a reply, or has an `error`.
-#[derive(Serialize, ToSchema)]
+/// Answers to several questions.
+#[derive(ToSchema)]
+#[allow(dead_code)] // described here, and sent as text that has been written already
 pub struct Replies {
     /// In the order of the questions.
-    #[schema(value_type = Vec<Object>)]
-    replies: Vec<serde_json::Value>,
+    replies: Vec<ReplyOrProblem>,
+}
+
+/// A reply, or why there is none.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[allow(dead_code)]
+pub enum ReplyOrProblem {
+    /// The question was answered.
+    Reply(Reply<'static>),
+    /// It was not.
+    Problem(FailedQuery),
+}
+
+/// The answer to a request: one reply, or several.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[allow(dead_code)]
+pub enum PredictReply {
+    /// To `query`.
+    One(Reply<'static>),
+    /// To `queries`.
+    Several(Replies),
+}
+
+/// A question of several that was not answered.
+#[derive(Serialize, ToSchema)]
+pub struct FailedQuery {
+    /// The question.
+    query: [String; 3],
+    /// What is wrong.
+    error: String,
+    /// What kind of problem it is.
+    code: Code,
+    /// What to do about it, in terms of this API.
+    remedy: Option<String>,
+    /// Names that may have been meant.
+    near: Vec<String>,
 }
 
 /// Part of a graph.
@@ -139,33 +185,77 @@ pub struct Uploaded {
     triples: usize,
 }
 
+/// What any route may say instead of an answer.
+#[derive(IntoResponses)]
+#[allow(dead_code)] // for the description
+enum ReadProblems {
+    /// The request makes no sense, or a graph cannot be read.
+    #[response(status = 400)]
+    Bad(Problem),
+    /// A token is needed, or it is not the server's.
+    #[response(status = 401)]
+    Token(Problem),
+    /// The graph has no such name, or there is no such graph.
+    #[response(status = 404)]
+    Unknown(Problem),
+    /// Too much is waiting; `Retry-After` says when to come back.
+    #[response(status = 429)]
+    Busy(Problem),
+    /// The server failed, or could not keep the edit.
+    #[response(status = 500)]
+    Failed(Problem),
+    /// The answer was not ready in time, or the server is ending.
+    #[response(status = 503)]
+    Late(Problem),
+}
+
+/// What routes that take a body may say besides.
+#[derive(IntoResponses)]
+#[allow(dead_code)]
+enum BodyProblems {
+    /// The server does not take this from here.
+    #[response(status = 403)]
+    Refused(Problem),
+    /// The body came too slowly.
+    #[response(status = 408)]
+    Slow(Problem),
+    /// The body is too large.
+    #[response(status = 413)]
+    Large(Problem),
+    /// The body is of another type.
+    #[response(status = 415)]
+    Type(Problem),
+}
+
 impl App {
     fn live(&self, id: Option<&str>) -> Result<Arc<Live>, Problem> {
         let Some(id) = id else { return Ok(self.main.clone()) };
         let uploads = self.uploads.lock().unwrap_or_else(|e| e.into_inner());
         let found = uploads.iter().find(|(known, _)| known == id).map(|(_, live)| live.clone());
-        let gone =
-            || Problem::new(StatusCode::NOT_FOUND, "there is no such uploaded graph (any more); hint: upload it again");
-        found.ok_or_else(gone)
+        found.ok_or_else(|| {
+            Problem::new(Code::UnknownGraph, "there is no such uploaded graph (any more)")
+                .remedy("upload it again with POST /api/v1/graphs, or leave graph out")
+        })
     }
 
     fn served(&self, task: Task) -> Result<&Arc<Served>, Problem> {
         self.models.iter().find(|m| m.name.task == task).ok_or_else(|| {
-            Problem::bad(format!("this server has no {task} model; hint: start it with --model FILE for that task"))
+            let asked = if task == Task::Entity { "for a head or a tail" } else { "for a relation" };
+            Problem::new(Code::NoModel, format!("this server has no {task} model and answers no questions {asked}"))
         })
     }
 
     fn admit(&self) -> Result<OwnedSemaphorePermit, Problem> {
         self.queue.clone().try_acquire_owned().map_err(|_| {
-            Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many requests are waiting; hint: try again in a second")
+            Problem::new(Code::Busy, "too many requests are waiting").remedy("send it again after Retry-After seconds")
         })
     }
 
-    /// What could not be done in time behind all others is not begun.
-    fn foresee(&self, passes: usize) -> Result<(), Problem> {
-        if self.work.waiting() > 0 && self.work.expected(passes) > self.limits.deadline.mul_f64(0.8) {
-            let error = "so much is waiting that the answer would be late; hint: try again in a second";
-            return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, error));
+    /// Refuses what could not be done in time behind all that waits, before it is begun.
+    fn foresee(&self, units: usize, positions: u64) -> Result<(), Problem> {
+        if self.work.waiting() > 0 && self.work.expected(units, positions) > self.limits.deadline.mul_f64(0.8) {
+            let problem = Problem::new(Code::Busy, "so much is waiting that the answer would be late");
+            return Err(problem.remedy("send it again after Retry-After seconds, or ask for fewer passes or walks"));
         }
         Ok(())
     }
@@ -200,7 +290,7 @@ impl App {
             // Back when the work is done, whoever waits for it.
             (asked.collect(), permit)
         };
-        tokio::task::spawn_blocking(parse).await.map_err(|_| late())
+        tokio::task::spawn_blocking(parse).await.map_err(broken)
     }
 
     fn asked_one(
@@ -220,7 +310,7 @@ impl App {
             if let Some(i) = (0..3).find(|&i| !found((i, &texts[i]))) {
                 let kind = if i == 1 { "relation" } else { "entity" };
                 let error = format!("unknown {kind} {:?}; near names are looked up for {NEAR_LOOKUPS} only", texts[i]);
-                return Err(Problem::new(StatusCode::NOT_FOUND, error));
+                return Err(Problem::new(Code::UnknownName, error));
             }
         }
         let question = Question::parse(graph, texts.each_ref().map(String::as_str))?;
@@ -285,35 +375,29 @@ const EXPLAINED: usize = 100;
 /// So many misspelt questions of a request are told near names.
 const NEAR_LOOKUPS: usize = 16;
 
-fn late() -> Problem {
-    Problem::new(
-        StatusCode::SERVICE_UNAVAILABLE,
-        "the answer was not ready in time; hint: fewer passes or walks, or budget_ms",
-    )
+/// What a task that did not come to its end means: a bug of ours, or the end of the server.
+fn broken(e: tokio::task::JoinError) -> Problem {
+    if e.is_panic() { Problem::internal("a request ended in a panic") } else { ending() }
 }
 
-/// Body of a request, within a size and a time.
-async fn body(app: &App, request: Request, most: usize, kinds: &[&str]) -> Result<Vec<u8>, Problem> {
+fn ending() -> Problem {
+    Problem::new(Code::Ending, "the server is ending").remedy("send it again when the server is back")
+}
+
+/// Body of a request, of a type, within a size and a time. What is held of it counts against `room`.
+async fn body(app: &App, request: Request, most: usize, kinds: &[&str], room: &mut Room) -> Result<Blocks, Problem> {
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
     let kind = kind.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
     if !kinds.contains(&kind.as_str()) {
-        let error = format!("found Content-Type {kind:?}, expected {}", kinds[0]);
-        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, error));
+        let error = format!("found Content-Type {kind:?}, expected {}", kinds.join(", "));
+        return Err(Problem::new(Code::WrongType, error));
     }
-    let read = axum::body::to_bytes(request.into_body(), most);
-    match tokio::time::timeout(app.limits.body_time, read).await {
-        Err(_) => Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the body came too slowly")),
-        Ok(Err(e)) if std::error::Error::source(&e).is_some_and(|s| s.is::<http_body_util::LengthLimitError>()) => {
-            let error = format!("the body is larger than {most} bytes");
-            Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, error))
-        }
-        Ok(Err(_)) => Err(Problem::bad("the body broke off")),
-        Ok(Ok(bytes)) => Ok(bytes.to_vec()),
-    }
+    read(request.into_body(), most, app.limits.body_time, app.limits.body_rate, room).await
 }
 
 async fn json_body<T: serde::de::DeserializeOwned>(app: &App, request: Request) -> Result<T, Problem> {
-    json(&body(app, request, app.limits.body, &["application/json"]).await?)
+    let mut room = Room::new(&app.body_room);
+    json(&body(app, request, app.limits.body, &["application/json"], &mut room).await?.into_vec())
 }
 
 fn query<T>(query: Result<Query<T>, axum::extract::rejection::QueryRejection>) -> Result<T, Problem> {
@@ -323,14 +407,16 @@ fn query<T>(query: Result<Query<T>, axum::extract::rejection::QueryRejection>) -
 type Queried<T> = Result<Query<T>, axum::extract::rejection::QueryRejection>;
 
 /// The server lives.
-#[utoipa::path(get, path = "/api/v1/health", responses((status = 200, body = Health)))]
+#[utoipa::path(get, path = "/api/v1/health", security(()), responses(
+    (status = 200, description = "The server lives", body = Health)))]
 pub async fn health() -> Json<Health> {
     Json(Health { status: "ok" })
 }
 
 /// The graph, the models and the limits.
-#[utoipa::path(get, path = "/api/v1/info", params(GraphQuery), responses((status = 200, body = Info), (status = 404, body = Problem)))]
-pub async fn info(State(app): Shared, q: Queried<GraphQuery>) -> Result<Json<Info>, Problem> {
+#[utoipa::path(get, path = "/api/v1/info", params(GraphQuery), responses(
+    (status = 200, description = "The graph, the models and the limits", body = Info), ReadProblems))]
+pub async fn info(State(app): Shared, q: Queried<GraphQuery>, request: Request) -> Result<Json<Info>, Problem> {
     let q = query(q)?;
     let live = app.live(q.graph.as_deref())?;
     let graph = live.graph();
@@ -350,7 +436,7 @@ pub async fn info(State(app): Shared, q: Queried<GraphQuery>) -> Result<Json<Inf
         edits: topology.num_edits(),
         kept: q.graph.is_none() && app.kept,
         graph: q.graph,
-        writable: app.writable,
+        writable: app.is_writable(&request),
         token: app.token.is_some(),
         models: models.collect(),
         limits: LimitsInfo {
@@ -394,13 +480,15 @@ fn examples(graph: &Graph) -> Vec<[String; 3]> {
 }
 
 /// Entities for a text, as one types.
-#[utoipa::path(get, path = "/api/v1/entities", params(NamesQuery), responses((status = 200, body = NamesFound)))]
+#[utoipa::path(get, path = "/api/v1/entities", params(NamesQuery), responses(
+    (status = 200, description = "Names, the best first", body = NamesFound), ReadProblems))]
 pub async fn entities(State(app): Shared, q: Queried<NamesQuery>) -> Result<Json<NamesFound>, Problem> {
     names(&app, query(q)?, true).await
 }
 
 /// Relations for a text, as one types.
-#[utoipa::path(get, path = "/api/v1/relations", params(NamesQuery), responses((status = 200, body = NamesFound)))]
+#[utoipa::path(get, path = "/api/v1/relations", params(NamesQuery), responses(
+    (status = 200, description = "Names, the best first", body = NamesFound), ReadProblems))]
 pub async fn relations(State(app): Shared, q: Queried<NamesQuery>) -> Result<Json<NamesFound>, Problem> {
     names(&app, query(q)?, false).await
 }
@@ -421,7 +509,7 @@ async fn names(app: &Arc<App>, q: NamesQuery, entities: bool) -> Result<Json<Nam
         };
         index.search(names, &q.q, k).into_iter().map(str::to_string).collect()
     };
-    let names = tokio::task::spawn_blocking(search).await.map_err(|_| late())?;
+    let names = tokio::task::spawn_blocking(search).await.map_err(broken)?;
     Ok(Json(NamesFound { names }))
 }
 
@@ -448,8 +536,9 @@ impl Listener {
         permit: OwnedSemaphorePermit,
     ) -> Result<Listener, Problem> {
         // How many passes a budget has room for shows later.
-        let each = |a: &Asked| if manner.budget.is_some() { 1 } else { a.ask.passes as usize };
-        app.foresee(asked.iter().map(each).sum())?;
+        let passes = |a: &Asked| if manner.budget.is_some() { 1 } else { a.ask.passes.max(1) };
+        let units = asked.iter().map(|a| passes(a) as usize).sum();
+        app.foresee(units, asked.iter().map(|a| u64::from(passes(a)) * a.positions()).sum())?;
         let (sender, news) = unbounded_channel();
         let job = Questions::new(graph, app.work.clone(), asked, manner, sender, permit);
         app.work.submit(job.clone());
@@ -467,13 +556,14 @@ impl Listener {
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<News, Problem>> {
         match self.news.poll_recv(context) {
+            Poll::Ready(Some(News::Broken)) => Poll::Ready(Err(Problem::internal("a pass ended in a panic"))),
             Poll::Ready(Some(news)) => {
                 self.job.heard(&news);
                 Poll::Ready(Ok(news))
             }
-            // The job holds the sender, so this is a job that was dropped: the server is shutting down.
-            Poll::Ready(None) => Poll::Ready(Err(late())),
-            Poll::Pending => self.deadline.as_mut().poll(context).map(|()| Err(late())),
+            // The job holds the sender, so this is a job that was dropped.
+            Poll::Ready(None) => Poll::Ready(Err(ending())),
+            Poll::Pending => self.deadline.as_mut().poll(context).map(|()| Err(Problem::late())),
         }
     }
 
@@ -484,8 +574,7 @@ impl Listener {
 
 /// Answers one question, or several.
 #[utoipa::path(post, path = "/api/v1/predict", request_body = PredictRequest, responses(
-    (status = 200, description = "A reply to `query`, or `{\"replies\": […]}` to `queries`", body = Reply<'static>),
-    (status = 400, body = Problem), (status = 404, body = Problem), (status = 429, body = Problem), (status = 503, body = Problem)))]
+    (status = 200, description = "A reply to `query`, or replies to `queries`", body = PredictReply), ReadProblems, BodyProblems))]
 pub async fn predict(State(app): Shared, request: Request) -> Result<Response, Problem> {
     let r: Arc<PredictRequest> = Arc::new(json_body(&app, request).await?);
     let live = app.live(r.graph.as_deref())?;
@@ -499,10 +588,8 @@ pub async fn predict(State(app): Shared, request: Request) -> Result<Response, P
             let asked = asked.into_iter().collect::<Result<Vec<Asked>, Problem>>()?;
             let mut listener = Listener::new(&app, graph, asked, manner, permit)?;
             match listener.next().await? {
-                News::Final(_, reply) => {
-                    reply.map(as_json).map_err(|e| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, e))
-                }
-                News::SoFar(_) => Err(late()),
+                News::Final(_, reply) => reply.map(as_json).map_err(Problem::internal),
+                News::SoFar(_) | News::Broken => Err(Problem::internal("a lone question had news before its answer")),
             }
         }
         (None, Some(queries)) => {
@@ -512,8 +599,10 @@ pub async fn predict(State(app): Shared, request: Request) -> Result<Response, P
             }
             let mut replies: Vec<Option<String>> = vec![None; queries.len()];
             let (mut asked, mut places) = (Vec::new(), Vec::new());
-            let failed = |texts: &[String; 3], p: &Problem| {
-                serde_json::json!({ "query": texts, "error": p.error, "near": p.near }).to_string()
+            let failed = |query: &[String; 3], problem: Problem| {
+                let Problem { error, code, remedy, near } = problem;
+                let failed = FailedQuery { query: query.clone(), error, code, remedy, near };
+                serde_json::to_string(&failed).unwrap_or_default()
             };
             let permit = app.admit()?;
             let (questions, permit) = app.asked(&live, &graph, &r, queries, passes, permit).await?;
@@ -523,7 +612,7 @@ pub async fn predict(State(app): Shared, request: Request) -> Result<Response, P
                         asked.push(question);
                         places.push(i);
                     }
-                    Err(problem) => replies[i] = Some(failed(&queries[i], &problem)),
+                    Err(problem) => replies[i] = Some(failed(&queries[i], problem)),
                 }
             }
             let expected = asked.len();
@@ -532,7 +621,7 @@ pub async fn predict(State(app): Shared, request: Request) -> Result<Response, P
                 for _ in 0..expected {
                     if let News::Final(q, reply) = listener.next().await? {
                         let i = places[q];
-                        replies[i] = Some(reply.unwrap_or_else(|e| failed(&queries[i], &Problem::bad(e))));
+                        replies[i] = Some(reply.unwrap_or_else(|e| failed(&queries[i], Problem::internal(e))));
                     }
                 }
             }
@@ -551,16 +640,17 @@ impl futures_core::Stream for Listener {
         if this.over {
             return Poll::Ready(None);
         }
-        let problem = |error: String| {
-            let body = serde_json::json!({ "error": error }).to_string();
+        let problem = |problem: Problem| {
+            let body = serde_json::to_string(&problem).unwrap_or_default();
             Event::default().event("problem").data(body)
         };
         this.poll(context).map(|news| {
             let (event, over) = match news {
                 Ok(News::SoFar(reply)) => (Event::default().event("answers").data(reply), false),
                 Ok(News::Final(_, Ok(reply))) => (Event::default().event("done").data(reply), true),
-                Ok(News::Final(_, Err(error))) => (problem(error), true),
-                Err(late) => (problem(late.error), true),
+                Ok(News::Final(_, Err(error))) => (problem(Problem::internal(error)), true),
+                Ok(News::Broken) => (problem(Problem::internal("a pass ended in a panic")), true),
+                Err(e) => (problem(e), true),
             };
             this.over = over;
             Some(Ok(event))
@@ -570,8 +660,9 @@ impl futures_core::Stream for Listener {
 
 /// Answers one question as server-sent events: `answers` after every pass, each a whole reply, then `done`, or `problem`.
 #[utoipa::path(post, path = "/api/v1/predict/stream", request_body = PredictRequest, responses(
-    (status = 200, description = "Events `answers`, `done`, `problem`", body = Reply<'static>, content_type = "text/event-stream"),
-    (status = 400, body = Problem), (status = 404, body = Problem), (status = 429, body = Problem)))]
+    (status = 200, description = "Server-sent events. `answers` and `done` carry a reply, `problem` carries a problem",
+        body = Reply<'static>, content_type = "text/event-stream"),
+    ReadProblems, BodyProblems))]
 pub async fn stream(State(app): Shared, request: Request) -> Result<Response, Problem> {
     let r: Arc<PredictRequest> = Arc::new(json_body(&app, request).await?);
     let (Some(texts), None) = (&r.query, &r.queries) else {
@@ -598,8 +689,7 @@ impl<J: Job> Drop for Abandon<J> {
 
 /// The reasons for an answer.
 #[utoipa::path(post, path = "/api/v1/explain", request_body = ExplainRequest, responses(
-    (status = 200, body = Explanation<'static>), (status = 400, body = Problem), (status = 404, body = Problem),
-    (status = 429, body = Problem), (status = 503, body = Problem)))]
+    (status = 200, description = "The ways by which walks carried the answer", body = Explanation<'static>), ReadProblems, BodyProblems))]
 pub async fn explain(State(app): Shared, request: Request) -> Result<Response, Problem> {
     let r: ExplainRequest = json_body(&app, request).await?;
     let live = app.live(r.graph.as_deref())?;
@@ -613,14 +703,16 @@ pub async fn explain(State(app): Shared, request: Request) -> Result<Response, P
         let answer = if place == 1 { of.parse_relation(answer) } else { of.parse_entity(answer) }?;
         Ok((question, answer, permit))
     };
-    let (question, answer, permit) = tokio::task::spawn_blocking(parse).await.map_err(|_| late())??;
+    let (question, answer, permit) = tokio::task::spawn_blocking(parse).await.map_err(broken)??;
     let served = app.served(question.task())?.clone();
     let passes = within("passes", r.passes, 4, 1, app.limits.passes.min(16))?;
     let top = within("top", r.top, 5, 1, 1000)?;
     let ask = app.ask(&graph, &served, r.walks, passes, r.seed)?;
     let options = ExplainOptions::default();
     let times = if r.check { 2 + options.draws } else { 1 };
-    app.foresee((passes * times) as usize)?;
+    let positions = u64::from(passes * times) * pass_positions(&served.model, &question, &ask);
+    // One unit: it has its turn when each job before it has had one.
+    app.foresee(1, positions)?;
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let work = app.work.clone();
     let over = Arc::new(AtomicBool::new(false));
@@ -632,19 +724,22 @@ pub async fn explain(State(app): Shared, request: Request) -> Result<Response, P
         let found = work.install(|| explain().map(|e| serde_json::to_string(&e)));
         let _ = sender.send(found);
     };
-    let job = Arc::new(Whole { work: Mutex::new(Some(run)), over });
+    let job = Arc::new(Whole { work: Mutex::new(Some(run)), over, positions });
     app.work.submit(job.clone());
     let _abandon = Abandon(job, |job| job.over.store(true, Ordering::Relaxed));
     match tokio::time::timeout_at(app.deadline(), receiver).await {
         Ok(Ok(Ok(Ok(text)))) => Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response()),
+        Ok(Ok(Ok(Err(e)))) => Err(Problem::internal(e)),
         Ok(Ok(Err(e))) => Err(e.into()),
-        _ => Err(late()),
+        Ok(Err(_)) if app.work.is_closed() => Err(ending()),
+        Ok(Err(_)) => Err(Problem::internal("an explanation ended in a panic")),
+        Err(_) => Err(Problem::late()),
     }
 }
 
 /// The graph around an entity.
 #[utoipa::path(get, path = "/api/v1/neighbourhood", params(NeighbourhoodQuery), responses(
-    (status = 200, body = Neighbourhood), (status = 400, body = Problem), (status = 404, body = Problem)))]
+    (status = 200, description = "Entities and triples near by", body = Neighbourhood), ReadProblems))]
 pub async fn neighbourhood(State(app): Shared, q: Queried<NeighbourhoodQuery>) -> Result<Json<Neighbourhood>, Problem> {
     let q = query(q)?;
     let limit = within("limit", q.limit, 60, 1, 300)?;
@@ -668,12 +763,14 @@ pub async fn neighbourhood(State(app): Shared, q: Queried<NeighbourhoodQuery>) -
                 .collect(),
         })
     };
-    Ok(Json(tokio::task::spawn_blocking(look).await.map_err(|_| late())??))
+    Ok(Json(tokio::task::spawn_blocking(look).await.map_err(broken)??))
 }
 
 /// Adds and removes triples, all or none; the next question sees them.
 #[utoipa::path(post, path = "/api/v1/triples", request_body = TriplesRequest, responses(
-    (status = 200, body = Edited), (status = 400, body = Problem), (status = 401, body = Problem), (status = 403, body = Problem)))]
+    (status = 200, description = "The edit is made", body = Edited), ReadProblems, BodyProblems,
+    (status = 409, description = "Another server has the file of edits", body = Problem),
+    (status = 507, description = "The disk is full", body = Problem)))]
 pub async fn triples(State(app): Shared, request: Request) -> Result<Json<Edited>, Problem> {
     app.may_write(&request)?;
     let r: TriplesRequest = json_body(&app, request).await?;
@@ -704,22 +801,20 @@ pub async fn triples(State(app): Shared, request: Request) -> Result<Json<Edited
             .collect();
         live.edit(&edits)
     };
-    let outcome = tokio::task::spawn_blocking(edit).await.map_err(|_| late())?;
-    let outcome = outcome.map_err(|e| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, e))?;
+    let outcome = tokio::task::spawn_blocking(edit).await.map_err(broken)??;
     app.metrics.edits.fetch_add((outcome.added + outcome.removed) as u64, Ordering::Relaxed);
     Ok(Json(Edited { added: outcome.added, removed: outcome.removed, triples: outcome.triples, kept }))
 }
 
 /// Takes a graph of one's own: TSV, CSV, N-Triples or Turtle. It is kept in memory only.
-#[utoipa::path(post, path = "/api/v1/graphs", params(UploadQuery), request_body(content = String, content_type = "text/tab-separated-values"), responses(
-    (status = 200, body = Uploaded), (status = 400, body = Problem), (status = 401, body = Problem), (status = 413, body = Problem)))]
+#[utoipa::path(post, path = "/api/v1/graphs", params(UploadQuery), request_body(description = "A file of triples, plain or packed with gzip or zstd",
+    content((String = "text/tab-separated-values"), (String = "text/csv"), (String = "text/turtle"), (String = "application/n-triples"))), responses(
+    (status = 200, description = "The graph is loaded", body = Uploaded), ReadProblems, BodyProblems))]
 pub async fn graphs(State(app): Shared, q: Queried<UploadQuery>, request: Request) -> Result<Json<Uploaded>, Problem> {
     app.may_write(&request)?;
     let q = query(q)?;
     // Types that a page of another site cannot send unasked.
     let kinds = ["text/tab-separated-values", "text/csv", "text/turtle", "application/n-triples"];
-    // A body waits in memory, so it needs a place in the queue.
-    let permit = app.admit()?;
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
     // Whatever comes as tab-separated is looked at: pages call anything so.
     let format = match kind.split(';').next().unwrap_or("").trim() {
@@ -728,24 +823,37 @@ pub async fn graphs(State(app): Shared, q: Queried<UploadQuery>, request: Reques
         "application/n-triples" => Some(Format::NTriples),
         _ => None,
     };
-    let bytes = body(&app, request, app.limits.upload, &kinds).await?;
+    // Room for all of it first: uploads that each have half of what they need would keep each other waiting.
+    let mut room = Room::new(&app.upload_room);
+    let length = request.headers().get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
+    room.hold(length.unwrap_or(app.limits.upload).min(app.limits.upload))?;
+    let blocks = body(&app, request, app.limits.upload, &kinds, &mut room).await?;
+    let permit = tokio::time::timeout_at(app.deadline(), app.queue.clone().acquire_owned()).await;
+    let Ok(Ok(permit)) = permit else {
+        return Err(
+            Problem::new(Code::Busy, "too many requests are waiting").remedy("send it again after Retry-After seconds")
+        );
+    };
     let name: String = q.name.unwrap_or_default().chars().filter(|c| !c.is_control()).take(100).collect();
     let name = if name.is_empty() { "uploaded graph".to_string() } else { name };
     let shown = name.clone();
     let max_bytes = Some(app.limits.upload as u64);
     let load = move || {
-        let _permit = permit;
-        load_reader(&shown, &bytes[..], &LoadOptions { format, max_bytes, ..LoadOptions::default() })
+        let (_permit, _room) = (permit, room);
+        load_reader(&shown, blocks, &LoadOptions { format, max_bytes, ..LoadOptions::default() })
     };
-    let (graph, _) = tokio::task::spawn_blocking(load).await.map_err(|_| late())?.map_err(Problem::bad)?;
+    let loaded = tokio::task::spawn_blocking(load).await.map_err(broken)?;
+    let (graph, _) = loaded.map_err(|e| Problem::bad_graph(&e, &name))?;
     let (entities, relations) = (graph.topology().num_nodes(), graph.topology().num_relations());
     let triples = graph.topology().num_triples();
-    let live = Live::open(name, graph, None, Default::default());
-    let live = live.map_err(|e| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, e))?;
+    let live = Live::open(name, graph, None, Default::default())?;
     let id = app.new_id();
     let mut uploads = app.uploads.lock().unwrap_or_else(|e| e.into_inner());
     uploads.push_back((id.clone(), live));
-    while uploads.len() > app.limits.graphs {
+    let memory = |uploads: &VecDeque<(String, Arc<Live>)>| -> usize {
+        uploads.iter().map(|(_, live)| live.graph().memory_bytes()).sum()
+    };
+    while uploads.len() > app.limits.graphs || uploads.len() > 1 && memory(&uploads) > app.limits.graphs_memory {
         uploads.pop_front();
     }
     Ok(Json(Uploaded { graph: id, entities, relations, triples }))

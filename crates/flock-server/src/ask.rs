@@ -1,5 +1,6 @@
 //! Questions as jobs: pass after pass is added up, and what is known so far goes to whoever waits.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -47,6 +48,20 @@ pub enum News {
     SoFar(String),
     /// The last word on the question of this number: a reply as JSON, or what went wrong.
     Final(usize, Result<String, String>),
+    /// A pass has panicked: there will be no answer.
+    Broken,
+}
+
+impl Asked {
+    /// Walk positions of one pass.
+    pub fn positions(&self) -> u64 {
+        pass_positions(&self.served.model, &self.question, &self.ask)
+    }
+}
+
+/// Walk positions of one pass: walks × length × updates.
+pub fn pass_positions(model: &Model, question: &Question, ask: &Ask) -> u64 {
+    (question.query.num_walks(ask.walks) * ask.options.length * model.meta().updates) as u64
 }
 
 /// How all questions of a job are answered.
@@ -70,6 +85,7 @@ pub struct Questions {
     work: Arc<Work>,
     asked: Vec<Asked>,
     firsts: Vec<usize>, // the first unit of each question, and the end
+    before: Vec<u64>,   // the positions of all questions before each, and of all
     manner: Manner,
     begin: Instant,
     states: Vec<Mutex<State>>,
@@ -105,12 +121,17 @@ impl Questions {
             *sum += a.ask.passes.max(1) as usize;
             Some(*sum)
         }));
+        let before = std::iter::once(0).chain(asked.iter().scan(0, |sum, a| {
+            *sum += u64::from(a.ask.passes.max(1)) * a.positions();
+            Some(*sum)
+        }));
         let state = |a: &Asked| {
             let done = (0..a.ask.passes.max(1)).map(|_| None).collect();
             Mutex::new(State { done, ..State::default() })
         };
         Arc::new(Questions {
             firsts: firsts.collect(),
+            before: before.collect(),
             states: asked.iter().map(state).collect(),
             open: AtomicUsize::new(asked.len()),
             over: AtomicBool::new(false),
@@ -191,6 +212,20 @@ impl Job for Questions {
         self.over.load(Ordering::Relaxed)
     }
 
+    fn positions(&self, units: Range<usize>) -> u64 {
+        let until = |unit: usize| {
+            let q = self.firsts.partition_point(|first| *first <= unit) - 1;
+            let passes = (unit - self.firsts[q]) as u64;
+            self.before[q] + self.asked.get(q).map_or(0, |a| passes * a.positions())
+        };
+        until(units.end) - until(units.start)
+    }
+
+    fn broken(&self) {
+        let _ = self.news.send(News::Broken);
+        self.cancel();
+    }
+
     fn run(&self, unit: usize, buffers: &mut PassBuffers, team: Team) {
         let q = self.firsts.partition_point(|first| *first <= unit) - 1;
         let pass = unit - self.firsts[q];
@@ -258,6 +293,8 @@ pub struct Whole<F> {
     pub work: Mutex<Option<F>>,
     /// Whether nobody waits for it.
     pub over: Arc<AtomicBool>,
+    /// Walk positions of its passes.
+    pub positions: u64,
 }
 
 impl<F: FnOnce() + Send> Job for Whole<F> {
@@ -267,6 +304,10 @@ impl<F: FnOnce() + Send> Job for Whole<F> {
 
     fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
+    }
+
+    fn positions(&self, units: Range<usize>) -> u64 {
+        self.positions * units.len() as u64
     }
 
     fn units_are_passes(&self) -> bool {

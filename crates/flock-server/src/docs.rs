@@ -1,13 +1,16 @@
 //! The API described: as OpenAPI, made from the types, and as a page for reading that needs nothing else.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use axum::Json;
+use axum::extract::State;
 use axum::response::Html;
 use serde_json::Value;
-use utoipa::OpenApi;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::{Modify, OpenApi};
 
-use crate::api;
+use crate::{App, api};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -24,9 +27,25 @@ use crate::api;
         api::triples,
         api::graphs
     ),
-    components(schemas(api::Replies))
+    tags((name = "api", description = "Questions, names, edits and graphs")),
+    modifiers(&Token),
+    // Any route may be open or may want the token, as the server was started.
+    security((), ("token" = []))
 )]
 struct Api;
+
+/// Describes the token.
+struct Token;
+
+impl Modify for Token {
+    fn modify(&self, api: &mut utoipa::openapi::OpenApi) {
+        let about = "The server's token. Edits and uploads need it, and reads if the server guards them. A server on loopback without a \
+                     token takes edits and uploads straight from programs of its own user.";
+        let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(about)).build();
+        let components = api.components.get_or_insert_default();
+        components.add_security_scheme("token", SecurityScheme::Http(bearer));
+    }
+}
 
 /// The description for machines.
 pub async fn openapi() -> Json<utoipa::openapi::OpenApi> {
@@ -34,21 +53,24 @@ pub async fn openapi() -> Json<utoipa::openapi::OpenApi> {
 }
 
 /// The description for people.
-pub async fn page() -> Html<String> {
-    Html(html(&serde_json::to_value(Api::openapi()).unwrap_or_default()))
+pub async fn page(State(app): State<Arc<App>>) -> Html<String> {
+    Html(html(&serde_json::to_value(Api::openapi()).unwrap_or_default(), app.guard_reads))
 }
 
-fn html(api: &Value) -> String {
+fn html(api: &Value, guarded: bool) -> String {
+    // A link cannot show a token, so where one is needed there is none.
+    let metrics = if guarded { "<code>/metrics</code>, with the token" } else { "<a href=\"/metrics\">/metrics</a>" };
     let mut out = String::from(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
          <title>flock-kg API</title><style>:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;\
          max-width:60rem;margin:auto;padding:1rem}code{font-size:.95em}table{border-collapse:collapse;width:100%}\
          td,th{text-align:left;vertical-align:top;padding:.25rem .75rem .25rem 0;border-bottom:1px solid #8884}\
-         h2{margin-top:2rem}</style><h1>flock-kg API</h1><p>JSON over HTTP. Errors are <code>{\"error\": …}</code> with a \
-         fitting status. For machines: <a href=\"/openapi.json\">/openapi.json</a>. Counters: <a href=\"/metrics\">/metrics</a>.\
+         h2{margin-top:2rem}</style><h1>flock-kg API</h1><p>JSON over HTTP. Errors are <code>{\"error\": …, \"code\": …}</code> with a \
+         fitting status and often a <code>remedy</code>. For machines: <a href=\"/openapi.json\">/openapi.json</a>. Counters: METRICS.\
          <p><code>curl -s localhost:7878/api/v1/predict -H 'Content-Type: application/json' \
          -d '{\"query\": [\"Portugal\", \"borders\", \"?\"]}'</code>",
-    );
+    )
+    .replace("METRICS", metrics);
     let none = serde_json::Map::new();
     for (path, methods) in api["paths"].as_object().unwrap_or(&none) {
         for (method, about) in methods.as_object().unwrap_or(&none) {

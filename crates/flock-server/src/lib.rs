@@ -3,15 +3,18 @@
 //! - [`api`]: the routes; [`request`]: what they take; [`problem`]: what they say when something is wrong.
 //! - [`work`]: the threads that compute; [`ask`]: questions as jobs for them.
 //! - [`live`]: snapshots and edits; [`store`]: edits on disk.
+//! - `guard`: who may come in; `peer`: who is at the other end; `body`: bodies within a size, a time and a common room.
 //! - [`serve`]: sockets, limits, shutdown. [`router`] is all of it without a socket.
 
 pub mod api;
 pub mod ask;
+mod body;
 mod docs;
 mod guard;
 pub mod live;
 mod metrics;
 mod page;
+mod peer;
 pub mod problem;
 pub mod request;
 mod serve;
@@ -36,7 +39,7 @@ use work::Work;
 
 pub use serve::{ServeError, serve};
 
-/// The most of everything.
+/// Upper limits on what clients may ask for.
 #[derive(Copy, Clone, Debug)]
 pub struct Limits {
     /// Bytes of a JSON body.
@@ -55,12 +58,22 @@ pub struct Limits {
     pub queue: usize,
     /// Uploaded graphs kept.
     pub graphs: usize,
+    /// Bytes of memory of all uploaded graphs kept, but for the last one.
+    pub graphs_memory: usize,
     /// Open connections.
     pub connections: usize,
+    /// Open connections of one client.
+    pub connections_per_client: usize,
+    /// Bytes of all uploads that are on their way or being read.
+    pub uploading: usize,
+    /// Bytes of all JSON bodies that are on their way or being read.
+    pub bodies: usize,
     /// Time for an answer.
     pub deadline: Duration,
-    /// Time for a request's head, for its body, and for a client to take some of its answer.
+    /// Time for a request's head, for the next part of its body, and for a client to take some of its answer.
     pub body_time: Duration,
+    /// Bytes a second at which a body must come, after the first `body_time`.
+    pub body_rate: usize,
 }
 
 impl Default for Limits {
@@ -74,9 +87,14 @@ impl Default for Limits {
             edits: 10_000,
             queue: 128,
             graphs: 8,
+            graphs_memory: 512 << 20,
             connections: 1024,
+            connections_per_client: 256,
+            uploading: 64 << 20,
+            bodies: 64 << 20,
             deadline: Duration::from_secs(30),
             body_time: Duration::from_secs(10),
+            body_rate: 8 << 10,
         }
     }
 }
@@ -85,6 +103,8 @@ impl Default for Limits {
 pub struct Options {
     /// Where it listens; loopback unless told otherwise.
     pub listen: SocketAddr,
+    /// Host names it goes by besides those of this machine, such as the one of a proxy in front of it.
+    pub names: Vec<String>,
     /// The graph, perhaps with edits kept on disk.
     pub main: Arc<Live>,
     /// Whether its edits are kept on disk.
@@ -97,7 +117,7 @@ pub struct Options {
     pub token: Option<String>,
     /// Whether readers must show it too.
     pub guard_reads: bool,
-    /// The most of everything.
+    /// Upper limits on what clients may ask for.
     pub limits: Limits,
 }
 
@@ -109,10 +129,13 @@ pub struct App {
     models: Vec<Arc<Served>>,
     work: Arc<Work>,
     queue: Arc<Semaphore>,
+    upload_room: Arc<Semaphore>,
+    body_room: Arc<Semaphore>,
     token: Option<String>,
     guard_reads: bool,
     loopback: bool,
-    writable: bool,
+    port: u16,
+    names: Vec<String>,
     limits: Limits,
     metrics: Metrics,
 }
@@ -120,7 +143,6 @@ pub struct App {
 impl App {
     /// Starts the threads that compute.
     pub fn new(options: Options) -> Arc<App> {
-        let loopback = options.listen.ip().is_loopback();
         // An empty token, which a variable without a value gives, is none.
         let token = options.token.filter(|token| !token.is_empty());
         Arc::new(App {
@@ -130,11 +152,13 @@ impl App {
             models: options.models.into_iter().map(Arc::new).collect(),
             work: Work::start(options.pool),
             queue: Arc::new(Semaphore::new(options.limits.queue)),
-            // Anybody on this machine may write; from elsewhere only with a token.
-            writable: loopback || token.is_some(),
+            upload_room: body::room_for(options.limits.uploading),
+            body_room: body::room_for(options.limits.bodies),
             token,
             guard_reads: options.guard_reads,
-            loopback,
+            loopback: options.listen.ip().is_loopback(),
+            port: options.listen.port(),
+            names: options.names,
             limits: options.limits,
             metrics: Metrics::default(),
         })

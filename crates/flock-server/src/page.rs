@@ -1,7 +1,7 @@
 //! The page, inside the binary. Its sources are in `ui/`, built by `ui/build.sh`.
 
 use axum::extract::Path;
-use axum::http::{StatusCode, header};
+use axum::http::header;
 use axum::response::{IntoResponse, Response};
 
 use crate::problem::Problem;
@@ -24,6 +24,8 @@ pub async fn index() -> Response {
 /// One of its files: looked up in a list, so no path of a request reaches the disk.
 pub async fn asset(Path(name): Path<String>) -> Result<Response, Problem> {
     let found = ASSETS.iter().find(|(known, ..)| *known == name);
-    let missing = || Problem::new(StatusCode::NOT_FOUND, "there is nothing here; hint: /docs lists what there is");
-    found.map(|(_, kind, text)| file(kind, text)).ok_or_else(missing)
+    match found {
+        Some((_, kind, text)) => Ok(file(kind, text)),
+        None => Err(crate::guard::nothing_here().await),
+    }
 }

@@ -1,44 +1,186 @@
-//! What goes wrong, as a status and a JSON object that says what was found, what was expected and what to do.
+//! What goes wrong: a status, and a JSON object that says what was found and expected, with a code for programs and, where there is
+//! one, a remedy in terms of this API. No text here speaks of the command line; whoever reads it may not have started the server.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use flock_kg::graph::UnknownName;
+use flock_kg::graph::{LoadError, NameKind, RowError, UnknownName};
 use flock_kg::model::ModelError;
 use flock_kg::question::QuestionError;
 use serde::Serialize;
+
+use crate::live::LiveError;
+use crate::store::{StoreError, StoreRemedy};
+
+/// The kind of a problem. It decides the status.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Code {
+    /// 400: the request makes no sense.
+    BadRequest,
+    /// 400: an uploaded graph cannot be read.
+    BadGraph,
+    /// 400: the server has no model for this kind of question.
+    NoModel,
+    /// 401: the request shows no token and needs one.
+    TokenNeeded,
+    /// 401: the request shows a token, and it is not the server's.
+    WrongToken,
+    /// 403: the server does not go by this host name.
+    WrongHost,
+    /// 403: the request comes from a page of another site.
+    OtherSite,
+    /// 403: without a token the server takes changes only straight from programs of its own user on its own machine.
+    ReadOnly,
+    /// 404: the graph has no such name.
+    UnknownName,
+    /// 404: there is no such uploaded graph, or not any more.
+    UnknownGraph,
+    /// 404: there is nothing at this path.
+    NotFound,
+    /// 405: the path does not take this method.
+    MethodNotAllowed,
+    /// 408: the body came too slowly.
+    TooSlow,
+    /// 409: another server has the file of edits.
+    EditsInUse,
+    /// 413: the body is too large.
+    TooLarge,
+    /// 415: the body is of another type.
+    WrongType,
+    /// 429: too much is waiting, or too many connections or bodies are open.
+    Busy,
+    /// 500: the server failed; its log says more.
+    Internal,
+    /// 500: the edit could not be kept, and was not made.
+    NotKept,
+    /// 503: the answer was not ready in time.
+    Late,
+    /// 503: the server is ending.
+    Ending,
+    /// 507: the disk is full; the edit was not made.
+    DiskFull,
+}
+
+impl Code {
+    fn status(self) -> StatusCode {
+        match self {
+            Code::BadRequest | Code::BadGraph | Code::NoModel => StatusCode::BAD_REQUEST,
+            Code::TokenNeeded | Code::WrongToken => StatusCode::UNAUTHORIZED,
+            Code::WrongHost | Code::OtherSite | Code::ReadOnly => StatusCode::FORBIDDEN,
+            Code::UnknownName | Code::UnknownGraph | Code::NotFound => StatusCode::NOT_FOUND,
+            Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Code::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            Code::EditsInUse => StatusCode::CONFLICT,
+            Code::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Code::WrongType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Code::Busy => StatusCode::TOO_MANY_REQUESTS,
+            Code::Internal | Code::NotKept => StatusCode::INTERNAL_SERVER_ERROR,
+            Code::Late | Code::Ending => StatusCode::SERVICE_UNAVAILABLE,
+            Code::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
+        }
+    }
+}
 
 /// The body of every answer that is not a success.
 #[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
 pub struct Problem {
     /// What is wrong.
     pub error: String,
+    /// What kind of problem it is.
+    pub code: Code,
+    /// What to do about it, in terms of this API.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
     /// Names that may have been meant.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub near: Vec<String>,
-    #[serde(skip)]
-    status: u16,
 }
 
 impl Problem {
-    /// A problem with a status.
-    pub fn new(status: StatusCode, error: impl std::fmt::Display) -> Problem {
-        Problem { error: error.to_string(), near: Vec::new(), status: status.as_u16() }
+    /// A problem of some kind.
+    pub fn new(code: Code, error: impl std::fmt::Display) -> Problem {
+        Problem { error: error.to_string(), code, remedy: None, near: Vec::new() }
     }
 
     /// A request that makes no sense.
     pub fn bad(error: impl std::fmt::Display) -> Problem {
-        Problem::new(StatusCode::BAD_REQUEST, error)
+        Problem::new(Code::BadRequest, error)
+    }
+
+    /// Something that should not happen. It is said on standard error, and the client hears that it happened.
+    pub fn internal(what: impl std::fmt::Display) -> Problem {
+        talk(format_args!("error: {what}"));
+        let problem = Problem::new(Code::Internal, "the server failed to answer; its log says more");
+        problem.remedy("please report it with the request")
+    }
+
+    /// The same with what to do.
+    pub fn remedy(mut self, remedy: impl Into<String>) -> Problem {
+        self.remedy = Some(remedy.into());
+        self
     }
 
     /// The status it is sent with.
     pub fn status(&self) -> StatusCode {
-        StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+        self.code.status()
     }
+
+    /// Why an uploaded file is no graph. `name` is what it was called, with which all of the loader's messages begin.
+    pub fn bad_graph(e: &LoadError, name: &str) -> Problem {
+        let remedy = match e {
+            LoadError::UnknownFormat { .. } => {
+                "say the format: Content-Type text/csv, text/turtle or application/n-triples, or a name that ends in .tsv, \
+                 .csv, .ttl or .nt"
+            }
+            LoadError::Row { what: RowError::Fields { .. }, .. } => {
+                "send three fields in a row, head, relation and tail: separated by tabs as text/tab-separated-values, or by \
+                 commas as text/csv"
+            }
+            LoadError::Row { what: RowError::EmptyField { .. }, .. } => "fill the field in, or leave the row out",
+            LoadError::Row { what: RowError::OpenQuote | RowError::TextAfterQuote, .. } => {
+                "write a quote inside a name as two quotes"
+            }
+            LoadError::Utf16 { .. } | LoadError::Row { what: RowError::InvalidUtf8 { .. }, .. } => "send UTF-8 text",
+            LoadError::Archive { .. } => "send plain text, or text packed with gzip or zstd",
+            LoadError::Damaged { .. } => "pack the file again, or send plain text",
+            _ => "send a file with at least one triple in TSV, CSV, Turtle or N-Triples",
+        };
+        let code = if matches!(e, LoadError::TooMuch { .. }) { Code::TooLarge } else { Code::BadGraph };
+        let problem = Problem::new(code, without_shell_advice(e, name));
+        if code == Code::TooLarge { problem } else { problem.remedy(remedy) }
+    }
+}
+
+/// The message of a loader's error without its advice, which is written for people at a command line. The loader puts advice at
+/// the end of the text, after `; hint: `, and that is the only seam there is; the search begins behind the file's name,
+/// which clients choose.
+fn without_shell_advice(e: &LoadError, name: &str) -> String {
+    let text = e.to_string();
+    let (file, rest) = text.split_at(if text.starts_with(name) { name.len() } else { 0 });
+    format!("{file}{}", rest.split_once("; hint: ").map_or(rest, |(message, _)| message))
+}
+
+/// A line on standard error. That it cannot be written is no reason to stop.
+pub(crate) fn talk(line: std::fmt::Arguments<'_>) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 impl From<UnknownName> for Problem {
     fn from(unknown: UnknownName) -> Problem {
-        Problem { near: unknown.near.clone(), ..Problem::new(StatusCode::NOT_FOUND, unknown) }
+        if !unknown.near.is_empty() {
+            let problem = Problem::new(Code::UnknownName, &unknown).remedy("use one of the names in near");
+            return Problem { near: unknown.near, ..problem };
+        }
+        let (plural, other) = match unknown.kind {
+            NameKind::Entity => ("entities", "a relation"),
+            NameKind::Relation => ("relations", "an entity"),
+        };
+        let other = if unknown.is_other_kind { format!(" (that is the name of {other})") } else { String::new() };
+        let error = format!("unknown {} {:?}{other}; no name is near", unknown.kind, unknown.name);
+        let remedy = format!("GET /api/v1/{plural}?q= completes names; the graph has {} {plural}", unknown.count);
+        Problem::new(Code::UnknownName, error).remedy(remedy)
     }
 }
 
@@ -46,6 +188,10 @@ impl From<QuestionError> for Problem {
     fn from(e: QuestionError) -> Problem {
         match e {
             QuestionError::Unknown(unknown) => unknown.into(),
+            QuestionError::Blanks { found } => {
+                Problem::bad(format!("expected one ? among head, relation and tail, found {found}"))
+                    .remedy("put ? in the place of the answer and names in the other two")
+            }
             other => Problem::bad(other),
         }
     }
@@ -53,7 +199,43 @@ impl From<QuestionError> for Problem {
 
 impl From<ModelError> for Problem {
     fn from(e: ModelError) -> Problem {
-        Problem::bad(e)
+        match e {
+            // The request has been given up, by its client or by the deadline.
+            ModelError::Stopped => Problem::late(),
+            // Questions are given to a model of their task, with ids of the graph they were parsed with.
+            other => Problem::internal(other),
+        }
+    }
+}
+
+impl From<LiveError> for Problem {
+    fn from(e: LiveError) -> Problem {
+        let LiveError::Store(store) = &e else {
+            return match e {
+                LiveError::Graph(e) => Problem::bad(e),
+                other => Problem::internal(other),
+            };
+        };
+        // The text names a file of the server, which is for its log.
+        talk(format_args!("error: {store}"));
+        match (store, store.remedy()) {
+            (StoreError::InUse { .. }, _) => {
+                Problem::new(Code::EditsInUse, "another server keeps the edits of this graph; the edit was not made")
+                    .remedy("send the edit to that server, or again when it has ended")
+            }
+            (_, StoreRemedy::MakeRoom) => Problem::new(Code::DiskFull, "the disk is full; the edit was not made")
+                .remedy("send it again when there is room on the server's disk"),
+            _ => Problem::new(Code::NotKept, "the edit could not be kept and was not made; the server's log says why")
+                .remedy("send it again when that is mended"),
+        }
+    }
+}
+
+impl Problem {
+    /// An answer that was not ready by the deadline.
+    pub fn late() -> Problem {
+        Problem::new(Code::Late, "the answer was not ready in time")
+            .remedy("ask for fewer passes or walks, or set budget_ms")
     }
 }
 

@@ -1,8 +1,11 @@
 //! Sockets: connections in number and in time, and an end that lets answers finish.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -16,6 +19,8 @@ use tokio::sync::Semaphore;
 use tokio::time::Sleep;
 use tower::ServiceExt;
 
+use crate::peer::{Client, Peer};
+use crate::problem::{Code, Problem};
 use crate::{App, Options, router};
 
 /// Time for open answers when the server is told to end.
@@ -26,7 +31,7 @@ const GRACE: Duration = Duration::from_secs(10);
 #[non_exhaustive]
 pub enum ServeError {
     /// The address cannot be listened on.
-    #[error("cannot listen on {listen}: {source}; hint: --listen with another port")]
+    #[error("cannot listen on {listen}: {source}")]
     Listen {
         /// The address.
         listen: std::net::SocketAddr,
@@ -44,12 +49,15 @@ pub fn serve(options: Options, ready: impl FnOnce(std::net::SocketAddr)) -> Resu
     runtime.map_err(ServeError::Start)?.block_on(run(options, ready))
 }
 
-async fn run(options: Options, ready: impl FnOnce(std::net::SocketAddr)) -> Result<(), ServeError> {
+async fn run(mut options: Options, ready: impl FnOnce(std::net::SocketAddr)) -> Result<(), ServeError> {
     let listen = options.listen;
     let refused = |source| ServeError::Listen { listen, source };
     let listener = TcpListener::bind(listen).await.map_err(refused)?;
-    ready(listener.local_addr().map_err(refused)?);
+    let server = listener.local_addr().map_err(refused)?;
+    ready(server);
+    options.listen = server; // with the port, if the system chose it
     let limits = options.limits;
+    let clients = Clients::new(limits.connections_per_client);
     let app = App::new(options);
     let router = router(app.clone());
     let room = Arc::new(Semaphore::new(limits.connections));
@@ -66,15 +74,22 @@ async fn run(options: Options, ready: impl FnOnce(std::net::SocketAddr)) -> Resu
             () = &mut end => break,
             accepted = accepted => accepted,
         };
-        let Ok((stream, _)) = accepted else {
+        let Ok((stream, client)) = accepted else {
             // Out of file descriptors, most likely; they come back.
             tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        let Some(place) = clients.enter(client.ip()) else {
+            // What fits the system's buffer is sent, and nobody waits for it.
+            let _ = stream.try_write(too_many(limits.connections_per_client).as_bytes());
             continue;
         };
         let _ = stream.set_nodelay(true);
         let router = router.clone();
         let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
-            router.clone().oneshot(request.map(axum::body::Body::new) as Request)
+            let mut request = request.map(axum::body::Body::new) as Request;
+            request.extensions_mut().insert(Peer { client, server });
+            router.clone().oneshot(request)
         });
         let mut http = hyper::server::conn::http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(limits.body_time).max_headers(64).max_buf_size(64 << 10);
@@ -83,7 +98,7 @@ async fn run(options: Options, ready: impl FnOnce(std::net::SocketAddr)) -> Resu
         tokio::spawn(async move {
             // Errors here are the client's: it went away or spoke no HTTP.
             let _ = connection.await;
-            drop(permit);
+            drop((permit, place));
         });
     }
     drop(listener);
@@ -93,6 +108,61 @@ async fn run(options: Options, ready: impl FnOnce(std::net::SocketAddr)) -> Resu
     }
     app.close();
     Ok(())
+}
+
+/// The answer to a connection too many, in the form of all problems.
+fn too_many(most: usize) -> String {
+    let problem = Problem::new(Code::Busy, format!("one client may have {most} connections open, and has"));
+    let body = serde_json::to_string(&problem.remedy("close some, or send requests one after another on one"));
+    let body = body.unwrap_or_default();
+    format!(
+        "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nContent-Length: {}\r\nRetry-After: 1\r\n\
+         Connection: close\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// Open connections by client.
+#[derive(Clone)]
+struct Clients {
+    open: Arc<Mutex<HashMap<Client, usize>>>,
+    most: usize,
+}
+
+/// The place of one connection among those of its client.
+struct Place {
+    clients: Clients,
+    client: Client,
+}
+
+impl Clients {
+    fn new(most: usize) -> Clients {
+        Clients { open: Arc::default(), most }
+    }
+
+    /// A place for one more connection of a client, if it may have one.
+    fn enter(&self, address: IpAddr) -> Option<Place> {
+        let client = Client::at(address);
+        let mut open = self.open.lock().unwrap_or_else(|e| e.into_inner());
+        let count = open.entry(client).or_default();
+        if *count >= self.most {
+            return None;
+        }
+        *count += 1;
+        Some(Place { clients: self.clone(), client })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.clients.open.lock().unwrap_or_else(|e| e.into_inner());
+        if let Entry::Occupied(mut count) = open.entry(self.client) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+    }
 }
 
 /// A connection that fails when the other side takes nothing for too long: it would keep its place for ever.
@@ -170,6 +240,20 @@ async fn ended() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_client_has_so_many_places() {
+        let clients = Clients::new(2);
+        let [a, b] = ["10.0.0.1", "10.0.0.2"].map(|a| a.parse().unwrap());
+        let (first, second) = (clients.enter(a), clients.enter(a));
+        assert!(first.is_some() && second.is_some() && clients.enter(a).is_none());
+        let other = clients.enter(b);
+        assert!(other.is_some());
+        drop(first);
+        assert!(clients.enter(a).is_some());
+        drop((second, other));
+        assert!(clients.open.lock().unwrap().is_empty());
+    }
 
     #[tokio::test]
     async fn a_client_that_takes_nothing_is_given_up() {

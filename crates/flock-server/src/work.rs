@@ -5,6 +5,7 @@
 //! one does not hold up the short.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -21,9 +22,34 @@ pub trait Job: Send + Sync {
     fn run(&self, unit: usize, buffers: &mut PassBuffers, team: Team);
     /// Whether nobody waits for the rest.
     fn is_over(&self) -> bool;
+    /// Walk positions of some units: walks × length × updates of each pass. The time of a unit grows with them.
+    fn positions(&self, units: Range<usize>) -> u64;
     /// Whether the time of a unit says what a pass takes.
     fn units_are_passes(&self) -> bool {
         true
+    }
+    /// Hears that a unit has panicked.
+    fn broken(&self) {}
+}
+
+/// Thread time per walk position, of late. Passes differ by a factor of hundreds (one walk or 512), positions do not.
+#[derive(Copy, Clone, Debug, Default)]
+struct Pace {
+    nanos: f64,
+    positions: f64,
+}
+
+impl Pace {
+    /// Takes in a pass. Each later pass counts an eighth less, and a long pass more than a short one, whose time is mostly overhead.
+    fn note(&mut self, positions: u64, thread_time: Duration) {
+        self.nanos += thread_time.as_nanos() as f64 - self.nanos / 8.0;
+        self.positions += positions as f64 - self.positions / 8.0;
+    }
+
+    /// The time that so many positions take on so many threads; none if nothing has been measured.
+    fn time(&self, positions: u64, threads: usize) -> Duration {
+        let nanos = self.nanos / self.positions.max(1.0) * positions as f64 / threads.max(1) as f64;
+        Duration::from_nanos(nanos.round() as u64)
     }
 }
 
@@ -34,14 +60,14 @@ pub struct Work {
     pool: rayon::ThreadPool,
     /// Units run so far.
     pub units: AtomicU64,
-    /// What a unit takes of late, in nanoseconds.
-    pace: AtomicU64,
 }
 
 #[derive(Default)]
 struct State {
     jobs: VecDeque<(Arc<dyn Job>, usize)>, // with the next unit
     busy: usize,
+    running: u64, // positions of the units that run now
+    pace: Pace,
     closed: bool,
 }
 
@@ -49,13 +75,7 @@ impl Work {
     /// Starts `pool.current_num_threads()` threads beside the pool's own, which only work when asked.
     pub fn start(pool: rayon::ThreadPool) -> Arc<Work> {
         let threads = pool.current_num_threads();
-        let work = Arc::new(Work {
-            state: Mutex::default(),
-            wake: Condvar::new(),
-            pool,
-            units: AtomicU64::new(0),
-            pace: AtomicU64::new(0),
-        });
+        let work = Arc::new(Work { state: Mutex::default(), wake: Condvar::new(), pool, units: AtomicU64::new(0) });
         for _ in 0..threads {
             let work = work.clone();
             std::thread::spawn(move || work.run());
@@ -76,12 +96,21 @@ impl Work {
         self.lock().jobs.len()
     }
 
-    /// When a job of so many units would be done if it came now: the jobs before it take turns with it, unit by unit.
-    pub fn expected(&self, units: usize) -> Duration {
+    /// When a job of so many units and positions would be done if it came now. The jobs before it take turns with it, unit by unit, so
+    /// of each as many units come first as the new job has.
+    pub fn expected(&self, units: usize, positions: u64) -> Duration {
         let state = self.lock();
-        let before: usize = state.jobs.iter().map(|(job, next)| (job.units() - next).min(units)).sum();
-        let turns = (before + state.busy + units).div_ceil(self.pool.current_num_threads());
-        Duration::from_nanos(self.pace.load(Ordering::Relaxed)).saturating_mul(turns as u32)
+        let turns = |(job, next): &(Arc<dyn Job>, usize)| {
+            let end = next.saturating_add(units).min(job.units());
+            job.positions(*next..end)
+        };
+        let before: u64 = state.jobs.iter().filter(|(job, _)| !job.is_over()).map(turns).sum();
+        state.pace.time(before + state.running + positions, self.pool.current_num_threads())
+    }
+
+    /// Whether the threads have been told to end.
+    pub fn is_closed(&self) -> bool {
+        self.lock().closed
     }
 
     /// Runs `work` on the pool's threads.
@@ -119,26 +148,31 @@ impl Work {
                 state.jobs.push_back((job.clone(), unit + 1));
             }
             let team = if state.jobs.is_empty() && state.busy == 0 { Team::Pool } else { Team::Solo };
+            let positions = job.positions(unit..unit + 1);
             state.busy += 1;
+            state.running += positions;
             drop(state);
             let begin = Instant::now();
-            // A panic would be a bug of ours; it must not take the thread with it, and the job's asker sees its channel close.
+            // A panic would be a bug of ours; it must not take the thread with it, and the job's asker hears of it.
             let ran = catch_unwind(AssertUnwindSafe(|| match team {
                 Team::Pool => self.pool.install(|| job.run(unit, &mut buffers, Team::Pool)),
                 Team::Solo => job.run(unit, &mut buffers, Team::Solo),
             }));
+            let took = begin.elapsed();
             if ran.is_err() {
                 buffers = PassBuffers::default();
+                job.broken();
             }
-            if job.units_are_passes() {
-                // One part new to seven parts old; two threads that do this at once lose a measurement, no more.
-                let (took, pace) = (begin.elapsed().as_nanos() as u64, self.pace.load(Ordering::Relaxed));
-                self.pace.store(if pace == 0 { took } else { pace - pace / 8 + took / 8 }, Ordering::Relaxed);
-            }
+            let measured = ran.is_ok() && job.units_are_passes();
             drop(job);
             self.units.fetch_add(1, Ordering::Relaxed);
             state = self.lock();
             state.busy -= 1;
+            state.running -= positions;
+            if measured {
+                let threads = if team == Team::Pool { self.pool.current_num_threads() } else { 1 };
+                state.pace.note(positions, took * threads as u32);
+            }
         }
     }
 }
@@ -152,6 +186,7 @@ mod tests {
     struct Count {
         ran: Mutex<Vec<usize>>,
         over: AtomicBool,
+        broken: AtomicBool,
         done: Mutex<mpsc::Sender<usize>>,
         units: usize,
     }
@@ -168,6 +203,12 @@ mod tests {
         fn is_over(&self) -> bool {
             self.over.load(Ordering::Relaxed)
         }
+        fn positions(&self, units: Range<usize>) -> u64 {
+            10 * units.len() as u64
+        }
+        fn broken(&self) {
+            self.broken.store(true, Ordering::Relaxed);
+        }
     }
 
     #[test]
@@ -177,7 +218,8 @@ mod tests {
         let jobs: Vec<Arc<Count>> = (0..3)
             .map(|_| {
                 let done = Mutex::new(sender.clone());
-                Arc::new(Count { ran: Mutex::default(), over: AtomicBool::new(false), done, units: 5 })
+                let (over, broken) = (AtomicBool::new(false), AtomicBool::new(false));
+                Arc::new(Count { ran: Mutex::default(), over, broken, done, units: 5 })
             })
             .collect();
         jobs[2].over.store(true, Ordering::Relaxed);
@@ -190,12 +232,73 @@ mod tests {
             ran.sort_unstable();
             assert_eq!(ran, (0..want).collect::<Vec<_>>());
         }
-        // Fifteen units, ten of them run and nothing left: a job of four takes two turns of two threads.
         while work.lock().busy > 0 {
             std::thread::yield_now();
         }
-        work.pace.store(1_000_000, Ordering::Relaxed);
-        assert_eq!(work.expected(4), Duration::from_millis(2));
+        assert_eq!(jobs.iter().map(|j| j.broken.load(Ordering::Relaxed)).collect::<Vec<_>>(), [true, true, false]);
         work.close();
+    }
+
+    /// A job that never runs: the threads of its tests have been told to end.
+    struct Waiting {
+        units: usize,
+        positions: u64,
+        over: bool,
+    }
+
+    impl Job for Waiting {
+        fn units(&self) -> usize {
+            self.units
+        }
+        fn run(&self, _: usize, _: &mut PassBuffers, _: Team) {}
+        fn is_over(&self) -> bool {
+            self.over
+        }
+        fn positions(&self, units: Range<usize>) -> u64 {
+            self.positions * units.len() as u64
+        }
+    }
+
+    /// What one heavy request used to do: its passes of seconds were taken for the time of every pass that waits.
+    #[test]
+    fn a_heavy_pass_does_not_make_light_ones_look_slow() {
+        let work = Work::start(rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap());
+        work.close();
+        // Passes of n = 512 took 4.096 s each, a microsecond for each of their positions; those of n = 1 have 8,000.
+        let (heavy, light) = (4_096_000, 8_000);
+        for _ in 0..20 {
+            work.lock().pace.note(heavy, Duration::from_micros(heavy));
+        }
+        for _ in 0..63 {
+            work.lock().jobs.push_back((Arc::new(Waiting { units: 1, positions: light, over: false }), 0));
+        }
+        // 64 light passes on two threads: 64 × 8 ms / 2. By passes it would be 64 × 4.096 s / 2 = 131 s, and most were refused.
+        assert_eq!(work.expected(1, light).as_millis(), 256);
+        // A heavy job of 64 passes that is at its 10th takes one turn for a light one's one; what nobody waits for takes none.
+        work.lock().jobs.push_back((Arc::new(Waiting { units: 64, positions: heavy, over: false }), 10));
+        work.lock().jobs.push_back((Arc::new(Waiting { units: 64, positions: heavy, over: true }), 10));
+        assert_eq!(work.expected(1, light).as_millis(), 256 + 2048);
+        // Before a job of 100 passes all 54 that it has left.
+        assert_eq!(work.expected(100, 100 * light).as_millis(), 252 + 54 * 2048 + 400);
+        // A heavy pass that runs now is counted too.
+        work.lock().running = heavy;
+        assert_eq!(work.expected(1, light).as_millis(), 256 + 2048 + 2048);
+    }
+
+    #[test]
+    fn the_pace_follows_the_machine() {
+        let mut pace = Pace::default();
+        assert_eq!(pace.time(1_000_000, 2), Duration::ZERO);
+        pace.note(1000, Duration::from_micros(1000));
+        assert_eq!(pace.time(1_000_000, 1).as_millis(), 1000);
+        // Light passes, ten times as slow by position: beside a heavy one they hardly count.
+        pace.note(100_000, Duration::from_micros(100_000));
+        pace.note(10, Duration::from_micros(100));
+        assert!((1000..1010).contains(&pace.time(1_000_000, 1).as_millis()));
+        // A machine that has become twice as slow is believed after a while.
+        for _ in 0..40 {
+            pace.note(100_000, Duration::from_micros(200_000));
+        }
+        assert!((1980..=2000).contains(&pace.time(1_000_000, 1).as_millis()));
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{Method, Request, StatusCode};
+use axum::http::{Method, Request, StatusCode, Version};
 use flock_kg::answers::ModelName;
 use flock_kg::calibrate::Calibrations;
 use flock_kg::checkpoint::{Metadata, Task};
@@ -42,7 +42,9 @@ fn served(task: Task) -> Served {
 
 fn options() -> Options {
     Options {
-        listen: "127.0.0.1:0".parse().unwrap(),
+        // Port 80 is the one that `Host: localhost` means.
+        listen: "127.0.0.1:80".parse().unwrap(),
+        names: Vec::new(),
         main: Live::open("world".into(), world(), None, Calibrations::default()).unwrap(),
         kept: false,
         models: vec![served(Task::Entity), served(Task::Relation)],
@@ -121,6 +123,7 @@ async fn answers_as_the_library_does() {
     let scores = asker.ask(&[question.query], ask).unwrap().remove(0);
     let logit = scores.of(graph.entities().id("Spain").unwrap()).logit;
     assert_eq!(spain["logit"], json!(logit));
+    assert!(spain["spread"].as_f64().is_some_and(|s| s > 0.0), "{spain}");
 
     // The stream ends with the same answers, and refines towards them pass by pass.
     let streamed = post(&app, "/api/v1/predict/stream", body).await;
@@ -138,7 +141,9 @@ async fn answers_as_the_library_does() {
     let passes: Vec<u64> = events.iter().map(|e| e.1["passes"].as_u64().unwrap()).collect();
     assert!(passes.windows(2).all(|w| w[0] < w[1]) && passes.last() == Some(&3), "{passes:?}");
 
+    // One pass has no spread.
     let head = post(&app, "/api/v1/predict", json!({"query": ["?", "capital_of", "Spain"], "walks": 2})).await.json();
+    assert_eq!(head["answers"][0]["spread"], Value::Null);
     assert_eq!(head["query"], json!(["?", "capital_of", "Spain"]));
     let relation = post(&app, "/api/v1/predict", json!({"query": ["Portugal", "?", "Spain"], "walks": 2})).await.json();
     assert_eq!((&relation["model"]["task"], &relation["candidates"]), (&json!("relation"), &json!(3)));
@@ -230,6 +235,15 @@ async fn uploaded_graphs() {
         post_with(&app, "/api/v1/graphs", &headers, "a\tr\tb\n").await;
     }
     assert_eq!(get(&app, &format!("/api/v1/info?graph={id}")).await.status, StatusCode::NOT_FOUND);
+    // So does the second, if the memory of both is too much. One is always kept.
+    let app = router(App::new(Options { limits: Limits { graphs_memory: 1, ..Limits::default() }, ..options() }));
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let answer = post_with(&app, "/api/v1/graphs", &headers, "a\tr\tb\n").await.json();
+        ids.push(answer["graph"].as_str().unwrap().to_string());
+    }
+    let status = async |id: &str| get(&app, &format!("/api/v1/info?graph={id}")).await.status;
+    assert_eq!((status(&ids[0]).await, status(&ids[1]).await), (StatusCode::NOT_FOUND, StatusCode::OK));
 }
 
 #[tokio::test]
@@ -271,7 +285,7 @@ async fn refusals_have_a_status_and_say_why() {
     let large = format!("{{\"query\": [\"{}\"", "x".repeat(2 << 20));
     assert_eq!(post_with(&app, "/api/v1/predict", &headers, large).await.status, StatusCode::PAYLOAD_TOO_LARGE);
     // Another site's page: by its origin, or by a name of its own for this machine.
-    let foreign = [("host", "localhost:7878"), ("content-type", "application/json"), ("origin", "http://evil.example")];
+    let foreign = [("host", "localhost"), ("content-type", "application/json"), ("origin", "http://evil.example")];
     assert_eq!(post_with(&app, "/api/v1/triples", &foreign, "{}").await.status, StatusCode::FORBIDDEN);
     let rebound = Request::get("/api/v1/info").header("host", "evil.example").body(Body::empty()).unwrap();
     assert_eq!(send(&app, rebound).await.status, StatusCode::FORBIDDEN);
@@ -300,9 +314,286 @@ async fn tokens_guard_writes_and_reads_if_wished() {
         let read = get(&app, "/api/v1/info").await.status;
         assert_eq!(read, if guard_reads { StatusCode::UNAUTHORIZED } else { StatusCode::OK });
         // The page itself and the sign of life stay open.
-        assert_eq!(get(&app, "/").await.status, StatusCode::OK);
-        assert_eq!(get(&app, "/api/v1/health").await.status, StatusCode::OK);
+        for path in ["/", "/app.js", "/docs", "/openapi.json", "/api/v1/health"] {
+            assert_eq!(get(&app, path).await.status, StatusCode::OK, "{path}");
+        }
+        // A link to what needs a token would lead to an error.
+        assert_eq!(get(&app, "/docs").await.text.contains("href=\"/metrics\""), !guard_reads);
+        let code = |answer: Answer| answer.json()["code"].as_str().unwrap().to_string();
+        assert_eq!(code(post(&app, "/api/v1/triples", edit.clone()).await), "token_needed");
+        assert_eq!(code(post_with(&app, "/api/v1/triples", &headers("secret"), edit.to_string()).await), "wrong_token");
     }
+}
+
+/// A server on loopback without a token: what may change the graph, and what is, or may be, a proxy that passes strangers on.
+#[tokio::test]
+async fn only_direct_requests_change_something_without_a_token() {
+    let listen = "127.0.0.1:7878".parse().unwrap();
+    let edit = || json!({"add": [["a", "b", "c"]]}).to_string();
+    let request = |version: Version, headers: &[(&str, &str)]| {
+        let mut request = Request::post("/api/v1/triples").version(version).header("content-type", "application/json");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(Body::from(edit())).unwrap()
+    };
+    let app = router(App::new(Options { listen, ..options() }));
+    let own = ("host", "127.0.0.1:7878");
+    for host in ["127.0.0.1:7878", "localhost:7878", "[::1]:7878"] {
+        let answer = send(&app, request(Version::HTTP_11, &[("host", host)])).await;
+        assert_eq!(answer.status, StatusCode::OK, "{host}: {}", answer.text);
+    }
+    // The page of the server itself, and an address typed by hand.
+    for site in ["same-origin", "none"] {
+        let headers = [own, ("origin", "http://127.0.0.1:7878"), ("sec-fetch-site", site)];
+        assert_eq!(send(&app, request(Version::HTTP_11, &headers)).await.status, StatusCode::OK);
+    }
+    // nginx with `proxy_pass http://127.0.0.1:7878` and nothing else.
+    let nginx = request(Version::HTTP_10, &[own, ("connection", "close")]);
+    let mut refused = vec![nginx];
+    // A proxy that keeps the client's name for it, another port, and no name or two.
+    for host in ["localhost", "localhost:80", "localhost:7879", "127.0.0.1:7878x"] {
+        refused.push(request(Version::HTTP_11, &[("host", host)]));
+    }
+    refused.push(request(Version::HTTP_11, &[own, own]));
+    for header in [
+        "forwarded",
+        "via",
+        "x-forwarded-for",
+        "x-forwarded-proto",
+        "x-forwarded-host",
+        "x-real-ip",
+        "cf-connecting-ip",
+        "cf-ray",
+        "true-client-ip",
+        "x-client-ip",
+        "x-original-forwarded-for",
+        "x-envoy-external-address",
+        "fly-client-ip",
+    ] {
+        refused.push(request(Version::HTTP_11, &[own, (header, "203.0.113.9")]));
+    }
+    for request in refused {
+        let about = format!("{request:?}");
+        let answer = send(&app, request).await;
+        assert_eq!((answer.status, &answer.json()["code"]), (StatusCode::FORBIDDEN, &json!("read_only")), "{about}");
+    }
+    // Pages of other sites, as browsers announce them.
+    for headers in [
+        [own, ("origin", "http://evil.example")],
+        [own, ("origin", "null")],
+        [own, ("origin", "http://127.0.0.1:3000")],
+        [own, ("sec-fetch-site", "cross-site")],
+        [own, ("sec-fetch-site", "same-site")],
+    ] {
+        let answer = send(&app, request(Version::HTTP_11, &headers)).await;
+        assert_eq!((answer.status, &answer.json()["code"]), (StatusCode::FORBIDDEN, &json!("other_site")));
+    }
+    // Uploads go by the same rule, and the page is told.
+    let upload = [own, ("content-type", "text/csv"), ("x-forwarded-for", "203.0.113.9")];
+    assert_eq!(post_with(&app, "/api/v1/graphs", &upload, "a,b,c\n").await.status, StatusCode::FORBIDDEN);
+    let info = async |headers: &[(&str, &str)]| {
+        let mut request = Request::get("/api/v1/info");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        send(&app, request.body(Body::empty()).unwrap()).await.json()["writable"].clone()
+    };
+    assert_eq!((info(&[own]).await, info(&[own, ("via", "1.1 proxy")]).await), (json!(true), json!(false)));
+
+    // With a token the way does not matter; a name of its own is for a proxy that passes the public name on.
+    let names = vec!["kg.example.org".to_string()];
+    let app = router(App::new(Options { listen, names, token: Some("secret".into()), ..options() }));
+    let token = ("authorization", "Bearer secret");
+    let headers =
+        [("host", "kg.example.org"), ("x-forwarded-for", "203.0.113.9"), ("origin", "https://kg.example.org"), token];
+    assert_eq!(send(&app, request(Version::HTTP_10, &headers)).await.status, StatusCode::OK);
+    let answer = send(&app, request(Version::HTTP_11, &[("host", "other.example.org"), token])).await;
+    assert_eq!(answer.json()["code"], "wrong_host");
+}
+
+/// Whoever speaks HTTP has not started the server: nothing in an error is a flag of the command line.
+#[tokio::test]
+async fn errors_speak_of_the_api() {
+    let app = app();
+    let mut problems = Vec::new();
+    let files: [(&str, &str, &'static [u8]); 18] = [
+        ("text/tab-separated-values", "a.tsv", b"a\tb\n"),
+        ("text/tab-separated-values", "a.tsv", b"a\tb\tc\td\n"),
+        ("text/tab-separated-values", "a.tsv", b"a b c\n"),
+        ("text/tab-separated-values", "a.tsv", b"a,b,c\n"),
+        ("text/tab-separated-values", "a.tsv", b"<a> <b> <c> .\n"),
+        ("text/tab-separated-values", "a.tsv", b"a\t\tc\n"),
+        ("text/tab-separated-values", "a.tsv", b"a\tb\xff\tc\n"),
+        ("text/tab-separated-values", "a.tsv", b"\xff\xfea\0"),
+        ("text/tab-separated-values", "a.tsv", b""),
+        ("text/tab-separated-values", "what", b"one word\n"),
+        ("text/tab-separated-values", "a.tsv", b"PK\x03\x04zip"),
+        ("text/tab-separated-values", "a.tsv.gz", b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x01\x02\x03"),
+        ("text/csv", "a.csv", b"a,b\n"),
+        ("text/csv", "a.csv", b"a,\"b,c\n"),
+        ("text/csv", "a.csv", b"a,\"b\"x,c\n"),
+        ("text/turtle", "a.ttl", b"<a> <b> .\n"),
+        ("text/turtle", "a.ttl", b"@prefix a: <b> .\nx:y a a .\n"),
+        ("application/n-triples", "a.nt", b"<http://a> <http://b> \"only a literal\" .\n"),
+    ];
+    for (kind, name, bytes) in files {
+        let headers = [("host", "localhost"), ("content-type", kind)];
+        let answer = post_with(&app, &format!("/api/v1/graphs?name={name}"), &headers, bytes).await;
+        assert_eq!((answer.status.as_u16(), &answer.json()["code"]), (400, &json!("bad_graph")), "{}", answer.text);
+        assert!(answer.json()["remedy"].is_string(), "{}", answer.text);
+        problems.push(answer);
+    }
+    // A name may hold anything, and is not taken for advice.
+    let headers = [("host", "localhost"), ("content-type", "text/csv")];
+    let odd = post_with(&app, "/api/v1/graphs?name=a;%20hint:%20b.csv", &headers, "a,b\n").await;
+    assert_eq!(odd.json()["error"], "a; hint: b.csv:1: expected 3 comma-separated fields, found 2");
+    for query in [
+        json!(["Portgual", "borders", "?"]),
+        json!(["Xyzzyplugh", "borders", "?"]),
+        json!(["borders", "borders", "?"]),
+        json!(["Portugal", "Spain", "?"]),
+        json!(["Portugal", "borders", "Spain"]),
+        json!(["?", "borders", "?"]),
+    ] {
+        problems.push(post(&app, "/api/v1/predict", json!({ "query": query })).await);
+        problems.push(post(&app, "/api/v1/predict", json!({ "queries": [query] })).await);
+    }
+    for triple in [json!(["Portgual", "borders", "Spain"]), json!(["Portugal", "borders", "?"])] {
+        problems.push(post(&app, "/api/v1/explain", json!({ "triple": triple })).await);
+    }
+    problems.push(get(&app, "/api/v1/neighbourhood?entity=Atlantis").await);
+    problems.push(get(&app, "/api/v1/info?graph=none").await);
+    problems.push(get(&app, "/nothing").await);
+    problems.push(get(&app, "/api/v1/predict").await);
+    problems.push(post(&app, "/api/v1/triples", json!({})).await);
+    let only_entities = router(App::new(Options { models: vec![served(Task::Entity)], ..options() }));
+    problems.push(post(&only_entities, "/api/v1/predict", json!({"query": ["Portugal", "?", "Spain"]})).await);
+    let public = router(App::new(Options { listen: "0.0.0.0:80".parse().unwrap(), ..options() }));
+    problems.push(post(&public, "/api/v1/triples", json!({"add": [["a", "b", "c"]]})).await);
+    for problem in problems {
+        let json = problem.json();
+        let json = json["replies"].get(0).unwrap_or(&json);
+        assert!(json["error"].is_string() && json["code"].is_string(), "{}", problem.text);
+        let advice = ["--", "hint:", "shell", "iconv"].iter().find(|a| problem.text.contains(**a));
+        assert_eq!(advice, None, "{}", problem.text);
+    }
+}
+
+/// One heavy request used to set the time of a pass for all: most of the light ones behind it were refused.
+#[tokio::test]
+async fn light_requests_are_admitted_behind_a_heavy_one() {
+    let limits = Limits { walks: 512, ..Limits::default() };
+    let app = router(App::new(Options { limits, ..options() }));
+    let heavy = json!({"query": ["Portugal", "borders", "?"], "walks": 512, "passes": 6});
+    let light = json!({"query": ["Portugal", "borders", "?"], "walks": 1});
+    let heavy = tokio::spawn({
+        let app = app.clone();
+        async move { post(&app, "/api/v1/predict", heavy).await.status }
+    });
+    let all: Vec<_> = (0..64)
+        .map(|_| {
+            let (app, light) = (app.clone(), light.clone());
+            tokio::spawn(async move { post(&app, "/api/v1/predict", light).await.status })
+        })
+        .collect();
+    for one in all {
+        assert_eq!(one.await.unwrap(), StatusCode::OK);
+    }
+    assert_eq!(heavy.await.unwrap(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn uploads_share_a_bounded_room() {
+    let limits = Limits { upload: 1 << 20, uploading: 1 << 20, ..Limits::default() };
+    let app = router(App::new(Options { limits, ..options() }));
+    // An upload of 600 KiB that has been announced and is on its way.
+    let announced = (600 << 10).to_string();
+    let request = Request::post("/api/v1/graphs").header("host", "localhost").header("content-type", "text/csv");
+    let (_sender, body) = pending_body();
+    let request = request.header("content-length", &announced).body(body).unwrap();
+    let mut first = std::pin::pin!(app.clone().oneshot(request));
+    std::future::poll_fn(|context| {
+        assert!(first.as_mut().poll(context).is_pending());
+        std::task::Poll::Ready(())
+    })
+    .await;
+    let headers = [("host", "localhost"), ("content-type", "text/csv"), ("content-length", announced.as_str())];
+    let second = post_with(&app, "/api/v1/graphs", &headers, "a,b,c\n".repeat(102_400)).await;
+    assert_eq!((second.status.as_u16(), &second.json()["code"]), (429, &json!("busy")));
+    assert_eq!(second.headers["retry-after"], "1");
+    // A small one has room.
+    let headers = [("host", "localhost"), ("content-type", "text/csv"), ("content-length", "6")];
+    assert_eq!(post_with(&app, "/api/v1/graphs", &headers, "a,b,c\n").await.status, StatusCode::OK);
+}
+
+/// A body that never comes, and what keeps it so.
+fn pending_body() -> (tokio::sync::oneshot::Sender<()>, Body) {
+    struct Never(tokio::sync::oneshot::Receiver<()>);
+    impl hyper::body::Body for Never {
+        type Data = axum::body::Bytes;
+        type Error = std::convert::Infallible;
+        fn poll_frame(
+            mut self: std::pin::Pin<&mut Self>,
+            context: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<Option<Result<hyper::body::Frame<Self::Data>, Self::Error>>> {
+            std::pin::Pin::new(&mut self.0).poll(context).map(|_| None)
+        }
+    }
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    (sender, Body::new(Never(receiver)))
+}
+
+/// The description against the specification, by a validator that knows all of it.
+#[tokio::test]
+async fn the_description_is_valid_openapi() {
+    use roas::validation::{Options as Strictness, Validate};
+    let text = get(&app(), "/openapi.json").await.text;
+    let spec: roas::v3_1::spec::Spec = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let valid = spec.validate(Strictness::new(), None);
+    valid.unwrap_or_else(|e| panic!("{e}"));
+    let api: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(api["components"]["securitySchemes"]["token"]["scheme"], "bearer");
+    assert_eq!(api["security"], json!([{}, {"token": []}]));
+    // Each answer says what it is, each failure is a Problem, and the codes are listed.
+    for (path, methods) in api["paths"].as_object().unwrap() {
+        for (status, answer) in methods.as_object().unwrap().values().flat_map(|m| m["responses"].as_object().unwrap())
+        {
+            assert!(answer["description"].as_str().is_some_and(|d| d.len() > 10), "{path} {status}");
+            let schema = &answer["content"]["application/json"]["schema"]["$ref"];
+            assert!(status == "200" || schema == "#/components/schemas/Problem", "{path} {status} {schema}");
+        }
+    }
+    let codes = api["components"]["schemas"]["Code"].to_string();
+    assert!(codes.contains("unknown_name") && codes.contains("disk_full"), "{codes}");
+    // A description with a hole in it is told apart.
+    let holed = text.replacen("\"description\":\"The server lives\",", "", 1);
+    assert!(holed.len() < text.len());
+    let holed = serde_json::from_str::<roas::v3_1::spec::Spec>(&holed);
+    assert!(holed.is_err() || holed.unwrap().validate(Strictness::new(), None).is_err());
+}
+
+/// A stream is counted when it ends, with the time to its last event.
+#[tokio::test]
+async fn a_stream_is_timed_to_its_end() {
+    let app = app();
+    let body = json!({"query": ["Portugal", "borders", "?"], "walks": 2, "passes": 2}).to_string();
+    let request = Request::post("/api/v1/predict/stream").header("host", "localhost");
+    let request = request.header("content-type", "application/json").body(Body::from(body)).unwrap();
+    let begin = std::time::Instant::now();
+    let streaming = app.clone().oneshot(request).await.unwrap();
+    assert_eq!(streaming.status(), StatusCode::OK);
+    let route = "flock_request_seconds_count{route=\"/api/v1/predict/stream\"}";
+    assert!(!get(&app, "/metrics").await.text.contains(route));
+    let pause = Duration::from_millis(30);
+    tokio::time::sleep(pause).await;
+    axum::body::to_bytes(streaming.into_body(), usize::MAX).await.unwrap();
+    let metrics = get(&app, "/metrics").await.text;
+    assert!(metrics.contains(&format!("{route} 1")), "{metrics}");
+    let sum = "flock_request_seconds_sum{route=\"/api/v1/predict/stream\"} ";
+    let seconds: f64 = metrics.lines().find_map(|l| l.strip_prefix(sum)).unwrap().parse().unwrap();
+    // At least the pause, at most all that has passed, both on the same clock.
+    assert!(seconds >= pause.as_secs_f64() && seconds <= begin.elapsed().as_secs_f64(), "{seconds}");
 }
 
 #[tokio::test]
