@@ -136,6 +136,13 @@ impl Browser {
         self.call("POST", &format!("{}/window/rect", self.session), &json!({"width": width, "height": height}));
     }
 
+    /// A screen of this size, which may be narrower than any window.
+    fn device(&self, width: u32, height: u32) {
+        let metrics = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        let command = json!({"cmd": "Emulation.setDeviceMetricsOverride", "params": metrics});
+        self.call("POST", &format!("{}/goog/cdp/execute", self.session), &command);
+    }
+
     fn screenshot(&self, name: &str) {
         let Some(dir) = std::env::var_os("FLOCK_SCREENSHOTS") else { return };
         let png = self.call("GET", &format!("{}/screenshot", self.session), &json!({}));
@@ -305,6 +312,94 @@ fn the_page_works_in_a_browser() {
     browser.wait("flockPicture.nodes().length >= 200");
     assert_eq!(browser.eval("document.getElementById('relation-list').hidden"), true);
     browser.screenshot("large");
+}
+
+/// Names that are long and have no place to break, in every part of the page that shows names, wide and narrow.
+#[test]
+fn long_names_do_not_widen_the_page() {
+    let Some(browser) = Browser::start() else {
+        eprintln!("skipped: chromedriver not found; .ci/browser installs it");
+        return;
+    };
+    let place = Place::new();
+    let [head, relation, tail] = ["H", "r", "T"].map(|c| c.repeat(300));
+    let file = format!("{}.tsv", "n".repeat(200));
+    let graph = format!(
+        "{head}\t{relation}\t{tail}\n{tail}\t{relation}\t{head}x\n{head}\tin\t{head}x\n{head}x\t{relation}\t{tail}\n"
+    );
+    place.write(&file, graph);
+    let models = [file.as_str(), "--model", "entity.safetensors", "--model", "relation.safetensors"];
+    let (_server, address) = serve(&place, &models);
+    for width in [1280, 390] {
+        let fits = |what: &str| {
+            let wide = browser.eval("document.documentElement.scrollWidth").as_u64().unwrap();
+            let inner = browser.eval("window.innerWidth").as_u64().unwrap();
+            if wide > inner {
+                browser.screenshot(&format!("wide-{width}"));
+                // What sticks out, for the message.
+                let out = browser.eval(
+                    "[...document.querySelectorAll('main *, header *')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1)\
+                     .slice(0, 8).map((e) => e.tagName + '#' + e.id + '.' + e.className)",
+                );
+                panic!("{what} at {width}: {wide} > {inner}: {out}");
+            }
+        };
+        // A window has a least width, so a narrow screen is set as a device's.
+        browser.device(width, 900);
+        browser.go("about:blank");
+        browser.go(&address);
+        browser.wait("document.querySelectorAll('#examples button').length === 3");
+        fits("examples");
+        browser.click("#examples button");
+        browser.settled();
+        browser.wait("document.querySelectorAll('#reasons li').length > 0 || /No walk/.test(document.getElementById('share').textContent)");
+        fits("answers");
+        browser.fill("#head", "HH");
+        browser.wait("document.querySelectorAll('#head-list [role=option]').length > 0");
+        fits("completion");
+        browser.screenshot(&format!("long-names-{width}"));
+        browser.fill("#head", &format!("{head}yy"));
+        browser.keys("#head", "\u{e00c}"); // Escape closes the list
+        browser.eval("(document.getElementById('tail').value = '', 1)");
+        browser.click("#ask .primary");
+        browser.wait("document.querySelectorAll('#problem button').length > 0");
+        fits("problem");
+        browser.screenshot(&format!("long-problem-{width}"));
+    }
+}
+
+/// A server that asks for its token on reads: a wrong one is said to be wrong and another can be given; the link to the API works.
+#[test]
+fn a_guarded_page_asks_for_the_token() {
+    let Some(browser) = Browser::start() else {
+        eprintln!("skipped: chromedriver not found; .ci/browser installs it");
+        return;
+    };
+    let place = Place::new();
+    let models = ["world.tsv", "--model", "entity.safetensors", "--model", "relation.safetensors"];
+    let (_server, address) = serve(&place, &[&models[..], &["--token", "secret", "--guard-reads"]].concat());
+    browser.go(&address);
+    browser.wait("document.getElementById('token').open");
+    assert_eq!(browser.eval("document.getElementById('token-wrong').hidden"), true);
+    browser.fill("#token-text", "wrong");
+    browser.click("#token button[value=ok]");
+    browser.wait("document.getElementById('token').open && !document.getElementById('token-wrong').hidden");
+    assert_eq!(browser.eval("document.getElementById('token-text').value"), "");
+    browser.screenshot("wrong-token");
+    browser.fill("#token-text", "secret");
+    browser.click("#token button[value=ok]");
+    browser.wait("document.querySelectorAll('#examples button').length === 3");
+    browser.click("#examples button");
+    browser.settled();
+    assert_eq!(browser.eval("document.getElementById('token').open"), false);
+    browser.click("a[href='/docs']");
+    browser.wait("document.title === 'flock-kg API'");
+    // Cancelled, the page says what is missing.
+    browser.eval("(sessionStorage.clear(), 1)");
+    browser.go(&address);
+    browser.wait("document.getElementById('token').open");
+    browser.click("#token button[value='']");
+    browser.wait("/needs the server's token/.test(document.getElementById('problem').textContent)");
 }
 
 /// With `flock-kg serve` alone: the bundled graph, three questions, and the models inside the program.

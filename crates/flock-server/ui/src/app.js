@@ -18,12 +18,12 @@ function element(tag, text, attributes = {}) {
 
 class Refused extends Error {
   constructor(status, body) {
-    super(body.error || `the server answered ${status}`);
+    super(`${body.error || `the server answered ${status}`}${body.remedy && !body.near?.length ? ` (${body.remedy})` : ""}`);
     this.near = body.near || [];
   }
 }
 
-async function call(path, options = {}, again = true) {
+async function call(path, options = {}) {
   const token = sessionStorage.getItem("token");
   const headers = { ...options.headers, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
   let response;
@@ -33,7 +33,8 @@ async function call(path, options = {}, again = true) {
     if (e.name === "AbortError") throw e;
     throw new Error("the server cannot be reached; is it still running?");
   }
-  if (response.status === 401 && again && (await askToken())) return call(path, options, false);
+  // Until the token is right, or the reader gives up.
+  if (response.status === 401 && (await askToken(token))) return call(path, options);
   if (!response.ok) throw new Refused(response.status, await response.json().catch(() => ({})));
   return response;
 }
@@ -50,15 +51,27 @@ const post = (path, body, signal) =>
     signal,
   });
 
-function askToken() {
-  return new Promise((resolve) => {
-    const dialog = $("token");
+// Asks for the token; `tried` is the one that was refused, if any. Requests that are refused together share one dialog.
+let asking = null;
+function askToken(tried) {
+  const now = sessionStorage.getItem("token");
+  if (now !== tried) return Promise.resolve(now !== null); // another request has asked meanwhile
+  asking ||= new Promise((resolve) => {
+    const dialog = $("token"), text = $("token-text");
+    $("token-wrong").hidden = tried === null;
+    sessionStorage.removeItem("token");
+    text.value = "";
+    dialog.returnValue = "";
     dialog.onclose = () => {
-      if (dialog.returnValue === "ok") sessionStorage.setItem("token", $("token-text").value);
-      resolve(dialog.returnValue === "ok");
+      asking = null;
+      const given = dialog.returnValue === "ok" && text.value.trim();
+      if (given) sessionStorage.setItem("token", given);
+      resolve(Boolean(given));
     };
     dialog.showModal();
+    text.focus();
   });
+  return asking;
 }
 
 // Server-sent events of a response, as {event, data}.
@@ -127,7 +140,7 @@ function completes(id, path) {
     if (mine !== turn || document.activeElement !== input) return;
     list.replaceChildren(
       ...names.map((name, i) => {
-        const option = element("li", name, { role: "option", id: `${id}-${i}`, "aria-selected": "false" });
+        const option = element("li", name, { role: "option", id: `${id}-${i}`, "aria-selected": "false", title: name });
         option.onmousedown = (e) => {
           e.preventDefault();
           pick(name);
@@ -214,17 +227,17 @@ function answers(done = false) {
   const rows = (reply?.answers || []).map((a) => {
     const row = element("tr", null, { "aria-selected": String(a.name === state.chosen) });
     const name = element("td", null, { class: "name" });
-    const button = element("button", a.name, { type: "button" });
+    const button = element("button", a.name, { type: "button", title: a.name });
     button.dataset.name = a.name;
     button.onclick = () => choose(a.name);
     name.append(button);
     if (a.reason) name.append(element("small", way(a.reason)));
     const cell = element("td", null);
-    const bar = element("div", null, { class: "bar", title: `logit ${a.logit.toFixed(3)} ± ${a.spread.toFixed(3)}` });
+    const bar = element("div", null, { class: "bar", title: `logit ${a.logit.toFixed(3)}${a.spread === null ? "" : ` ± ${a.spread.toFixed(3)}`}` });
     const fill = element("i", null);
     fill.style.width = `${100 * a.probability}%`;
     bar.append(fill);
-    if (reply.passes > 1 && !reply.calibration) {
+    if (a.spread !== null && !reply.calibration) {
       const spread = element("u", null);
       const [low, high] = [sigmoid(a.logit - a.spread), sigmoid(a.logit + a.spread)];
       spread.style.left = `${100 * low}%`;
@@ -282,7 +295,7 @@ function explainBody(check) {
 function reasons(text = "") {
   const e = state.explanation;
   const entity = (name) => {
-    const button = element("button", name, { type: "button", title: `Ask about ${name}` });
+    const button = element("button", shorten(name, 80), { type: "button", title: `Ask about ${name}` });
     button.onclick = () => askAbout(name);
     return button;
   };
@@ -409,7 +422,8 @@ cy.on("mouseout", "node", (e) => e.target.connectedEdges().removeClass("near"));
 async function about() {
   const info = (state.info = await get("info"));
   const count = (n) => n.toLocaleString("en");
-  $("about").textContent = `${info.name}: ${count(info.entities)} entities, ${count(info.relations)} relations, ${count(info.triples)} triples`;
+  $("about").title = info.name;
+  $("about").textContent = `${shorten(info.name, 60)}: ${count(info.entities)} entities, ${count(info.relations)} relations, ${count(info.triples)} triples`;
   $("edit").hidden = !info.writable;
   $("examples").replaceChildren(
     ...info.examples.map((example) => {
