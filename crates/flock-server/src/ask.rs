@@ -275,6 +275,9 @@ impl Job for Questions {
         if let Some(stopped) = ending {
             drop(guard);
             let reply = self.reply(q, &scores, passes, stopped, true);
+            if reply.is_err() && self.is_over() {
+                return; // reasons that were given up half-way are no failure; the deadline says what there is to say
+            }
             let _ = self.news.send(News::Final(q, reply));
             if self.open.fetch_sub(1, Ordering::AcqRel) == 1 {
                 self.cancel(); // of units that a budget has spared

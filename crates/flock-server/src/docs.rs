@@ -100,6 +100,9 @@ fn html(api: &Value, guarded: bool) -> String {
         for part in parts {
             if let Some(properties) = part["properties"].as_object() {
                 rows(&mut out, "Fields", properties.iter().map(|(name, about)| (name.as_str(), about)));
+            } else if let Some(values) = part["enum"].as_array() {
+                let values = values.iter().filter_map(Value::as_str).map(|v| format!("<code>{}</code>", escape(v)));
+                let _ = write!(out, "<p>One of {}", values.collect::<Vec<_>>().join(", "));
             } else if part.get("$ref").is_some() {
                 let _ = write!(out, "<p>All of {}", reference(part));
             }

@@ -141,7 +141,7 @@ impl App {
         if !self.loopback {
             return Err("it listens on a public address and has no token");
         }
-        // Older proxies speak 1.0 to the server behind them, nginx up to 1.29 among them.
+        // Older proxies speak 1.0 to the server behind them, nginx before 1.29.7 among them.
         if request.version() < Version::HTTP_11 {
             return Err("without a token they take HTTP/1.1");
         }

@@ -660,6 +660,7 @@ async fn descriptions_counters_and_headers() {
     assert!(api["components"]["schemas"].as_object().unwrap().keys().any(|k| k.starts_with("Reply")));
     let docs = get(&app, "/docs").await;
     assert!(docs.text.contains("POST /api/v1/predict/stream") && docs.text.contains("budget_ms"));
+    assert!(docs.text.contains("<code>unknown_name</code>, <code>unknown_graph</code>"));
     // Nothing in it, nor in the page, comes from elsewhere.
     for page in [docs, get(&app, "/").await] {
         assert!(!page.text.contains("src=\"http") && !page.text.contains("href=\"http"));
