@@ -16,7 +16,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::analyse::beside;
 use crate::args::ModelArgs;
-use crate::failure::{Failure, error, json};
+use crate::failure::{Failure, error, json, message};
 use crate::models::{self, Models};
 use crate::table::{self, Side, grouped, printable};
 use crate::train::{duration, on_interrupt, println};
@@ -196,7 +196,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         show.end();
         let result = match result {
             Err(EvalError::Stopped) => stopped(partial.as_deref()),
-            result => result.map_err(|e| error(format!("{}: {e}", dataset.name)))?,
+            result => result.map_err(|e| Failure::Error(format!("{}: {}", dataset.name, message(&e))))?,
         };
         for line in &result.differences {
             say!("warning: {} is not as published: {line}", dataset.name);

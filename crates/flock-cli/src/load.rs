@@ -7,7 +7,7 @@ use std::time::Duration;
 use flock_kg::graph::{self, Graph, LoadReport};
 
 use crate::args::GraphArgs;
-use crate::failure::{Failure, error};
+use crate::failure::{Failure, error, hint};
 
 /// Loads the graph and says on standard error if rows had to be left out.
 pub fn graph(args: &GraphArgs) -> Result<(Graph, LoadReport), Failure> {
@@ -15,7 +15,8 @@ pub fn graph(args: &GraphArgs) -> Result<(Graph, LoadReport), Failure> {
     let loaded = patiently(&format!("loading {name} …"), || graph::load(&args.graph, &args.reading.options()));
     let (graph, report) = loaded.map_err(error)?;
     if let Some(rows) = report.left_out() {
-        say!("warning: {rows}");
+        let remedy = report.first_skipped.as_ref().and_then(|row| row.what.remedy());
+        say!("warning: {rows}{}", hint(remedy.as_ref()));
     }
     Ok((graph, report))
 }

@@ -4,7 +4,7 @@
 //! (to drop them). TSV has neither quotes nor comments, so names may hold `"` and `#`. CSV is RFC 4180: a field that
 //! starts with `"` ends with `"`, may hold commas and line ends, and writes a quote as `""`.
 
-use crate::error::{LoadError, RowError};
+use crate::error::{LoadError, Remedy, RowError};
 use crate::format::Format;
 use crate::load::{LoadOptions, LoadReport};
 use crate::source::Source;
@@ -51,11 +51,7 @@ pub(crate) fn read(
         report.rows += 1;
         match triple {
             Ok([head, relation, tail]) => sink(head, relation, tail),
-            Err(what) => {
-                let line = row.line;
-                let error = LoadError::Row { file: source.file.clone(), line, what };
-                report.skip(error, options)?;
-            }
+            Err(what) => report.skip(source, row.line, what, options)?,
         }
     }
 }
@@ -304,8 +300,8 @@ impl Rows {
         })?;
         if !enough {
             let separator = if self.csv { "comma" } else { "tab" };
-            let hint = self.hint(text, columns);
-            return Err(RowError::Fields { separator, wanted: columns, found, hint });
+            let remedy = self.remedy(text, columns).map(Box::new);
+            return Err(RowError::Fields { separator, wanted: columns, found, remedy });
         }
         let columns = columns.unwrap_or([0, 1, 2]);
         let mut names = [""; 3];
@@ -320,32 +316,30 @@ impl Rows {
     }
 
     /// What to try with a row of the wrong number of fields, by its looks.
-    fn hint(&self, text: &str, columns: Option<[usize; 3]>) -> Option<String> {
+    fn remedy(&self, text: &str, columns: Option<[usize; 3]>) -> Option<Remedy> {
         let found = self.fields.len();
         let count = |c: char| text.matches(c).count();
         let rdf = text.trim_end().ends_with('.') && (text.starts_with('<') || text.starts_with("_:"));
-        let hint = if rdf {
-            "--format nt (the line looks like N-Triples)"
+        let remedy = if rdf {
+            Remedy::Format { format: Format::NTriples, why: "the line looks like N-Triples" }
         } else if !self.csv && found < 3 && count(',') >= 2 {
-            "--format csv (the line has commas)"
+            Remedy::Format { format: Format::Csv, why: "the line has commas" }
         } else if self.csv && found < 3 && count('\t') >= 2 {
-            "--format tsv (the line has tabs)"
+            Remedy::Format { format: Format::Tsv, why: "the line has tabs" }
         } else if found < 3 && count(';') >= 2 {
-            "write tabs or commas in place of the semicolons"
+            Remedy::Write("write tabs or commas in place of the semicolons")
         } else if columns.is_some() {
-            "--columns counts from 1"
+            Remedy::FewerColumns
         } else if found == 2 {
-            "a triple needs a relation too: head, relation, tail"
+            Remedy::Write("a triple needs a relation too: head, relation, tail")
         } else if !self.csv && found == 1 && text.split_whitespace().count() >= 3 {
-            "write tabs in place of the spaces between names"
-        } else if self.csv && found > 3 {
-            "--columns 1,2,3, or quote names that contain commas"
+            Remedy::Write("write tabs in place of the spaces between names")
         } else if found > 3 {
-            "--columns 1,2,3"
+            Remedy::Columns { columns: [0, 1, 2], or_quote: self.csv }
         } else {
             return None;
         };
-        Some(hint.to_owned())
+        Some(remedy)
     }
 }
 

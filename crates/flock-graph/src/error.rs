@@ -1,5 +1,5 @@
 //! What can go wrong on the way from a file to a graph. Every message names the file, the line where there is one, what
-//! was found, what was expected, and a next step.
+//! was found and what was expected. What to do about it is a [`Remedy`]: the command says it as a flag, the server in words.
 
 use crate::{Format, GraphError, TopologyError};
 use std::{fmt, io};
@@ -9,13 +9,13 @@ use std::{fmt, io};
 #[non_exhaustive]
 pub enum LoadError {
     /// There is no such file.
-    #[error("{file}: no such file; hint: check the path, or name - for standard input")]
+    #[error("{file}: no such file")]
     NotFound {
         /// The file as it was named.
         file: String,
     },
     /// A directory was named instead of a file.
-    #[error("{file}: is a directory, expected a graph file{}", hint_text(.example.as_ref().map(|e| format!("name a file in it, such as {e}"))))]
+    #[error("{file}: is a directory, expected a graph file")]
     Directory {
         /// The directory as it was named.
         file: String,
@@ -39,7 +39,7 @@ pub enum LoadError {
         limit: u64,
     },
     /// Compressed data ends early or is broken.
-    #[error("{file}: {compression} data ends early or is damaged ({source}); hint: fetch or compress the file again")]
+    #[error("{file}: {compression} data ends early or is damaged ({source})")]
     Damaged {
         /// The file as it was named.
         file: String,
@@ -49,7 +49,7 @@ pub enum LoadError {
         source: io::Error,
     },
     /// The file is some archive or compressed stream that is not read here.
-    #[error("{file}: found {found} data, expected text, gzip or zstd; hint: unpack it first")]
+    #[error("{file}: found {found} data, expected text, gzip or zstd")]
     Archive {
         /// The file as it was named.
         file: String,
@@ -57,23 +57,19 @@ pub enum LoadError {
         found: &'static str,
     },
     /// The text is UTF-16.
-    #[error("{file}: found UTF-16 text, expected UTF-8; hint: iconv -f UTF-16 -t UTF-8")]
+    #[error("{file}: found UTF-16 text, expected UTF-8")]
     Utf16 {
         /// The file as it was named.
         file: String,
     },
     /// Neither the name nor the content tells the format.
-    #[error(
-        "{file}: cannot tell the format from the name or the first line; hint: --format tsv, csv, nt, ttl or rdfxml"
-    )]
+    #[error("{file}: cannot tell the format from the name or the first line")]
     UnknownFormat {
         /// The file as it was named.
         file: String,
     },
     /// Columns were chosen, or a header promised, for a format that has neither.
-    #[error(
-        "{file}: is {format}, which has no columns and no header; hint: leave --columns and --header out, or give --format tsv or csv if it is one of these"
-    )]
+    #[error("{file}: is {format}, which has no columns and no header")]
     NoColumns {
         /// The file as it was named.
         file: String,
@@ -115,6 +111,23 @@ pub enum LoadError {
 }
 
 impl LoadError {
+    /// What to do about it, where something is known to help.
+    pub fn remedy(&self) -> Option<Remedy> {
+        match self {
+            LoadError::NotFound { .. } => Some(Remedy::CheckPath),
+            LoadError::Directory { example, .. } => example.clone().map(Remedy::NameFile),
+            LoadError::Damaged { .. } => Some(Remedy::FetchAgain),
+            LoadError::Archive { .. } => Some(Remedy::Unpack),
+            LoadError::Utf16 { .. } => Some(Remedy::ToUtf8 { from: "UTF-16" }),
+            LoadError::UnknownFormat { .. } => Some(Remedy::NameFormat),
+            LoadError::NoColumns { .. } => Some(Remedy::NoColumns),
+            LoadError::Row { what, .. } => what.remedy(),
+            LoadError::Io { .. } | LoadError::TooMuch { .. } | LoadError::Empty { .. } | LoadError::TooLarge { .. } => {
+                None
+            }
+        }
+    }
+
     pub(crate) fn from_graph(files: String, error: GraphError, report: &crate::LoadReport) -> Self {
         match error {
             GraphError::Empty => {
@@ -130,7 +143,7 @@ impl LoadError {
 #[non_exhaustive]
 pub enum RowError {
     /// Too many or too few fields.
-    #[error("expected {} {separator}-separated fields, found {found}{}", expected(.wanted), hint_text(.hint.as_ref()))]
+    #[error("expected {} {separator}-separated fields, found {found}", expected(.wanted))]
     Fields {
         /// `tab` or `comma`.
         separator: &'static str,
@@ -138,11 +151,11 @@ pub enum RowError {
         wanted: Option<[usize; 3]>,
         /// How many fields there are.
         found: usize,
-        /// What the line looks like, and so what to do.
-        hint: Option<String>,
+        /// What to do, by the looks of the line.
+        remedy: Option<Box<Remedy>>,
     },
     /// A field without a name in it.
-    #[error("field {column} is empty, expected the name of {}; hint: fill it in, or leave such rows out with --lenient", role_text(*.role))]
+    #[error("field {column} is empty, expected the name of {}", role_text(*.role))]
     EmptyField {
         /// The field, from 1.
         column: usize,
@@ -150,28 +163,111 @@ pub enum RowError {
         role: usize,
     },
     /// Bytes that are not UTF-8.
-    #[error("invalid UTF-8 at byte {byte} of the line, expected UTF-8 text; hint: iconv -f LATIN1 -t UTF-8")]
+    #[error("invalid UTF-8 at byte {byte} of the line, expected UTF-8 text")]
     InvalidUtf8 {
         /// The first bad byte, from 1, not counting the quotes of CSV.
         byte: usize,
     },
     /// A quoted field without an end.
-    #[error("a quote is opened and never closed, expected a closing \"; hint: write a quote inside a name as \"\"")]
+    #[error("a quote is opened and never closed, expected a closing \"")]
     OpenQuote,
     /// A quoted field that goes on after its end.
-    #[error("found text after a closing quote, expected a comma; hint: write a quote inside a name as \"\"")]
+    #[error("found text after a closing quote, expected a comma")]
     TextAfterQuote,
     /// A row longer than any sensible one.
     #[error("found a row of more than {} MiB, expected one triple per line", crate::delimited::MAX_ROW >> 20)]
     TooLong,
     /// A syntax error in an RDF file, in the words of the RDF parser.
-    #[error("{message}{}", hint_text(.hint.as_ref()))]
+    #[error("{message}")]
     Rdf {
         /// What was found.
         message: String,
         /// What may help.
-        hint: Option<&'static str>,
+        remedy: Option<Box<Remedy>>,
     },
+}
+
+impl RowError {
+    /// What to do about it, where something is known to help.
+    pub fn remedy(&self) -> Option<Remedy> {
+        match self {
+            RowError::Fields { remedy, .. } | RowError::Rdf { remedy, .. } => remedy.as_deref().cloned(),
+            RowError::EmptyField { .. } => Some(Remedy::FillOrSkip),
+            RowError::InvalidUtf8 { .. } => Some(Remedy::ToUtf8 { from: "LATIN1" }),
+            RowError::OpenQuote | RowError::TextAfterQuote => {
+                Some(Remedy::Write("write a quote inside a name as \"\""))
+            }
+            RowError::TooLong => None,
+        }
+    }
+}
+
+/// What to do about an error. `Display` says it in words that fit any caller; a command may say the same as a flag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Remedy {
+    /// The path may be misspelled, or standard input was meant.
+    CheckPath,
+    /// A file in the directory that was named.
+    NameFile(String),
+    /// The file came in pieces: get or pack it anew.
+    FetchAgain,
+    /// Unpack the archive.
+    Unpack,
+    /// Convert the text.
+    ToUtf8 {
+        /// What its encoding is or may be.
+        from: &'static str,
+    },
+    /// Say which format it is.
+    NameFormat,
+    /// Read it in this format.
+    Format {
+        /// The likely format.
+        format: Format,
+        /// What makes it likely.
+        why: &'static str,
+    },
+    /// Choose these columns (from 0) for head, relation and tail.
+    Columns {
+        /// The columns.
+        columns: [usize; 3],
+        /// Whether quotes may be missing around names with commas.
+        or_quote: bool,
+    },
+    /// There are fewer columns than the highest that was chosen.
+    FewerColumns,
+    /// Choose no columns and promise no header.
+    NoColumns,
+    /// Fill the field in, or leave out what is malformed ([`LoadOptions::lenient`](crate::LoadOptions::lenient)).
+    FillOrSkip,
+    /// Write the file in another way: these words say how.
+    Write(&'static str),
+}
+
+impl fmt::Display for Remedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Remedy::CheckPath => f.write_str("check the path"),
+            Remedy::NameFile(file) => write!(f, "name a file in it, such as {file}"),
+            Remedy::FetchAgain => f.write_str("fetch or compress the file again"),
+            Remedy::Unpack => f.write_str("unpack it first"),
+            Remedy::ToUtf8 { from } => write!(f, "convert the text from {from} to UTF-8"),
+            Remedy::NameFormat => f.write_str("name the format: tsv, csv, nt, ttl or rdfxml"),
+            Remedy::Format { format, why } => write!(f, "read it as {format} ({why})"),
+            Remedy::Columns { columns: [h, r, t], or_quote } => {
+                let [h, r, t] = [h + 1, r + 1, t + 1];
+                write!(f, "choose the columns of head, relation and tail, such as {h}, {r} and {t}")?;
+                f.write_str(if *or_quote { ", or quote names that contain commas" } else { "" })
+            }
+            Remedy::FewerColumns => f.write_str("choose columns that the file has"),
+            Remedy::NoColumns => {
+                f.write_str("choose no columns and no header, or read it as tsv or csv if it is one of these")
+            }
+            Remedy::FillOrSkip => f.write_str("fill it in, or leave malformed rows out"),
+            Remedy::Write(how) => f.write_str(how),
+        }
+    }
 }
 
 /// How a file is compressed.
@@ -190,10 +286,6 @@ impl fmt::Display for Compression {
             Compression::Zstd => "zstd",
         })
     }
-}
-
-fn hint_text(hint: Option<impl fmt::Display>) -> String {
-    hint.map_or_else(String::new, |h| format!("; hint: {h}"))
 }
 
 fn expected(wanted: &Option<[usize; 3]>) -> String {

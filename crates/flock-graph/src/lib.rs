@@ -26,10 +26,10 @@ mod source;
 mod suggest;
 pub mod topology;
 
-pub use error::{Compression, LoadError, RowError};
+pub use error::{Compression, LoadError, Remedy, RowError};
 pub use format::{Format, UnknownFormat};
 pub use graph::{Graph, GraphBuilder, GraphError, NameKind, NamedEdit, UnknownName};
-pub use load::{LoadOptions, LoadReport, for_each_triple, load, load_many, load_reader};
+pub use load::{LoadOptions, LoadReport, SkippedRow, for_each_triple, load, load_many, load_reader};
 pub use mask::Mask;
 pub use names::Names;
 pub use prefixes::Prefixes;

@@ -1,7 +1,7 @@
 //! From files to a [`Graph`].
 
 use crate::delimited;
-use crate::error::LoadError;
+use crate::error::{LoadError, RowError};
 use crate::format::Format;
 use crate::graph::{Graph, GraphBuilder};
 use crate::prefixes::Prefixes;
@@ -46,7 +46,20 @@ pub struct LoadReport {
     /// Malformed rows left out by [`LoadOptions::lenient`].
     pub skipped: u64,
     /// What was wrong with the first of them.
-    pub first_skipped: Option<String>,
+    pub first_skipped: Option<SkippedRow>,
+}
+
+/// A malformed row that was left out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}: {what}")]
+#[non_exhaustive]
+pub struct SkippedRow {
+    /// The file as it was named.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u64,
+    /// What is wrong with it.
+    pub what: RowError,
 }
 
 impl LoadReport {
@@ -70,12 +83,18 @@ impl LoadReport {
     }
 
     /// Counts a bad row if that is allowed.
-    pub(crate) fn skip(&mut self, error: LoadError, options: &LoadOptions) -> Result<(), LoadError> {
+    pub(crate) fn skip(
+        &mut self,
+        source: &Source<'_>,
+        line: u64,
+        what: RowError,
+        options: &LoadOptions,
+    ) -> Result<(), LoadError> {
         if !options.lenient {
-            return Err(error);
+            return Err(LoadError::Row { file: source.file.clone(), line, what });
         }
         self.skipped += 1;
-        self.first_skipped.get_or_insert_with(|| error.to_string());
+        self.first_skipped.get_or_insert_with(|| SkippedRow { file: source.file.clone(), line, what });
         Ok(())
     }
 }

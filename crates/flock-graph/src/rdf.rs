@@ -5,7 +5,7 @@
 //! time. Statements about literals are counted and left out.
 
 use crate::delimited::MAX_ROW;
-use crate::error::{LoadError, RowError};
+use crate::error::{LoadError, Remedy, RowError};
 use crate::format::Format;
 use crate::load::{LoadOptions, LoadReport};
 use crate::prefixes::Prefixes;
@@ -168,7 +168,7 @@ fn xml(source: &mut Source<'_>, pass: &mut Pass<'_>, prefixes: &mut Prefixes) ->
     if let Some(offset) = swelling_entity(&bytes) {
         let line = memchr_iter(b'\n', &bytes[..offset]).count() as u64 + 1;
         let message = format!("an XML entity of more than {MAX_ENTITY} bytes, expected short ones");
-        let what = RowError::Rdf { hint: None, message };
+        let what = RowError::Rdf { remedy: None, message };
         return Err(LoadError::Row { file: source.file.clone(), line, what });
     }
     let mut triples = RdfXmlParser::new().for_slice(&bytes);
@@ -184,7 +184,7 @@ fn xml(source: &mut Source<'_>, pass: &mut Pass<'_>, prefixes: &mut Prefixes) ->
                 let offset = (triples.buffer_position() as usize).min(bytes.len());
                 let line = memchr_iter(b'\n', &bytes[..offset]).count() as u64 + 1;
                 let message = error.to_string();
-                let what = RowError::Rdf { hint: rdf_hint(&message), message };
+                let what = RowError::Rdf { remedy: rdf_remedy(&message).map(Box::new), message };
                 return Err(LoadError::Row { file: source.file.clone(), line, what });
             }
         }
@@ -238,8 +238,7 @@ struct Pass<'a> {
 impl Pass<'_> {
     fn bad(&mut self, source: &Source<'_>, options: &LoadOptions, line: u64, what: RowError) -> Result<(), LoadError> {
         self.report.rows += 1;
-        let file = source.file.clone();
-        self.report.skip(LoadError::Row { file, line, what }, options)
+        self.report.skip(source, line, what, options)
     }
 
     fn triple(&mut self, triple: &Triple) {
@@ -268,15 +267,15 @@ fn row_error(error: &TurtleSyntaxError) -> RowError {
         let byte = error.location().start.column as usize + 1;
         return RowError::InvalidUtf8 { byte };
     }
-    RowError::Rdf { message: message.to_owned(), hint: rdf_hint(message) }
+    RowError::Rdf { message: message.to_owned(), remedy: rdf_remedy(message).map(Box::new) }
 }
 
-fn rdf_hint(message: &str) -> Option<&'static str> {
+fn rdf_remedy(message: &str) -> Option<Remedy> {
     let lower = message.to_ascii_lowercase();
     if lower.contains("no scheme") || lower.contains("relative iri") {
-        Some("declare a base IRI (@base in Turtle, xml:base in RDF/XML)")
+        Some(Remedy::Write("declare a base IRI (@base in Turtle, xml:base in RDF/XML)"))
     } else if lower.contains("prefix") {
-        Some("declare the prefix with @prefix")
+        Some(Remedy::Write("declare the prefix with @prefix"))
     } else {
         None
     }

@@ -30,7 +30,7 @@ pub use registry::{Entry, Group, UnknownDataset};
 #[non_exhaustive]
 pub enum DatasetError {
     /// A file of triples cannot be read.
-    #[error(transparent)]
+    #[error("{0}")]
     Load(#[from] LoadError),
     /// `meta.json` cannot be read or understood.
     #[error("{file}: {reason}")]
