@@ -15,6 +15,9 @@ use std::ops::Range;
 /// A longer row is an error: a binary file, or a quote that was never closed, must not fill the memory.
 pub(crate) const MAX_ROW: usize = 16 << 20;
 
+/// A longer name is an error: it is some other file, or a column of text.
+pub(crate) const MAX_NAME: usize = 64 << 10;
+
 /// Bytes read at a time.
 const CHUNK: usize = 256 << 10;
 
@@ -309,6 +312,9 @@ impl Rows {
             let field = &self.fields[columns[role]];
             if field.is_empty() {
                 return Err(RowError::EmptyField { column: columns[role] + 1, role });
+            }
+            if field.len() > MAX_NAME {
+                return Err(RowError::LongName);
             }
             names[role] = &text[field.start - row.range.start..field.end - row.range.start];
         }

@@ -177,6 +177,28 @@ pub enum RowError {
     /// A row longer than any sensible one.
     #[error("found a row of more than {} MiB, expected one triple per line", crate::delimited::MAX_ROW >> 20)]
     TooLong,
+    /// A name longer than any sensible one.
+    #[error("found a name of more than {} KiB, expected a shorter one", crate::delimited::MAX_NAME >> 10)]
+    LongName,
+    /// Abbreviations (prefixes, bases, entities) that stand for far more than the file has.
+    #[error(
+        "names written out in full come to more than {} MiB and {factor} times the bytes read, expected less",
+        floor >> 20
+    )]
+    Swelling {
+        /// So much any file may come to.
+        floor: u64,
+        /// And so much more for each byte read.
+        factor: u64,
+    },
+    /// Something that a parser would have to hold all at once.
+    #[error("found more than {limit} {what}, expected fewer")]
+    TooMany {
+        /// What there is too much of.
+        what: &'static str,
+        /// The most that is taken.
+        limit: usize,
+    },
     /// A syntax error in an RDF file, in the words of the RDF parser.
     #[error("{message}")]
     Rdf {
@@ -197,7 +219,11 @@ impl RowError {
             RowError::OpenQuote | RowError::TextAfterQuote => {
                 Some(Remedy::Write("write a quote inside a name as \"\""))
             }
-            RowError::TooLong => None,
+            RowError::Swelling { .. } => {
+                Some(Remedy::Write("shorten the namespaces and entities, or write the file as N-Triples"))
+            }
+            RowError::TooMany { .. } => Some(Remedy::Write("write the file as N-Triples")),
+            RowError::TooLong | RowError::LongName => None,
         }
     }
 }

@@ -21,10 +21,12 @@ mod names;
 mod neighbourhood;
 mod prefixes;
 mod rdf;
+mod rdfxml;
 mod search;
 mod source;
 mod suggest;
 pub mod topology;
+mod turtle;
 
 pub use error::{Compression, LoadError, Remedy, RowError};
 pub use format::{Format, UnknownFormat};

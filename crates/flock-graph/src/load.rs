@@ -91,7 +91,7 @@ impl LoadReport {
         options: &LoadOptions,
     ) -> Result<(), LoadError> {
         if !options.lenient {
-            return Err(LoadError::Row { file: source.file.clone(), line, what });
+            return Err(source.row(line, what));
         }
         self.skipped += 1;
         self.first_skipped.get_or_insert_with(|| SkippedRow { file: source.file.clone(), line, what });

@@ -3,24 +3,27 @@
 //! A name is the full IRI, without brackets, or `_:label` for a blank node. A blank node without a label gets
 //! `_:[1]`, `_:[2]`, … in order of appearance: no label can be spelled so, and the same file gives the same names every
 //! time. Statements about literals are counted and left out.
+//!
+//! Turtle and RDF/XML abbreviate: prefixes, bases and entities stand for more than they take. What they may stand for is
+//! bounded by a [`Budget`], and `turtle.rs` and `rdfxml.rs` keep what the parsers hold in bounds too.
 
-use crate::delimited::MAX_ROW;
+use crate::delimited::{MAX_NAME, MAX_ROW};
 use crate::error::{LoadError, Remedy, RowError};
 use crate::format::Format;
 use crate::load::{LoadOptions, LoadReport};
 use crate::prefixes::Prefixes;
 use crate::source::Source;
-use memchr::{memchr, memchr_iter, memmem};
+use crate::{rdfxml, turtle};
+use memchr::memchr;
 use oxrdf::{BlankNode, NamedOrBlankNode, Term, Triple};
-use oxrdfxml::RdfXmlParser;
-use oxttl::{NTriplesParser, TurtleParseError, TurtleParser, TurtleSyntaxError};
+use oxttl::{NTriplesParser, TurtleSyntaxError};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
 
 /// Blank nodes without a label, numbered over all files of one graph.
 #[derive(Default)]
 pub(crate) struct Anonymous {
-    numbers: HashMap<String, usize>,
+    numbers: HashMap<u128, usize>,
     /// Whether the format knows such nodes: N-Triples does not.
     possible: bool,
 }
@@ -28,18 +31,18 @@ pub(crate) struct Anonymous {
 impl Anonymous {
     /// Writes the name of `node` to `name`.
     fn name<'a>(&mut self, node: &BlankNode, name: &'a mut String) -> &'a str {
-        let id = node.as_str();
         // The parsers give such nodes a random number of 128 bits for a label, in hexadecimal. A node that has so long a
         // number for a label in the file gets a new name too, which does no harm.
-        let random = node.as_ref().unique_id().is_some_and(|id| id >> 64 != 0);
+        let random = node.as_ref().unique_id().filter(|id| self.possible && id >> 64 != 0);
         name.clear();
         name.push_str("_:");
-        if self.possible && random {
-            let next = self.numbers.len() + 1;
-            let number = self.numbers.entry(id.to_owned()).or_insert(next);
-            name.push_str(&format!("[{number}]"));
-        } else {
-            name.push_str(id);
+        match random {
+            Some(id) => {
+                let next = self.numbers.len() + 1;
+                let number = self.numbers.entry(id).or_insert(next);
+                name.push_str(&format!("[{number}]"));
+            }
+            None => name.push_str(node.as_str()),
         }
         name
     }
@@ -57,23 +60,8 @@ pub(crate) fn read(
     anonymous.possible = source.format != Format::NTriples;
     let mut pass = Pass { report, anonymous, sink };
     match source.format {
-        Format::RdfXml => xml(source, &mut pass, prefixes),
-        Format::Turtle => {
-            let mut triples = TurtleParser::new().for_reader(source.take_reader());
-            for triple in triples.by_ref() {
-                match triple {
-                    Ok(triple) => pass.triple(&triple),
-                    Err(TurtleParseError::Io(error)) => return Err(source.failed(error)),
-                    // The parser goes on with the next statement.
-                    Err(TurtleParseError::Syntax(error)) => {
-                        let line = error.location().start.line + 1;
-                        pass.bad(source, options, line, row_error(&error))?;
-                    }
-                }
-            }
-            declare(prefixes, triples.prefixes());
-            Ok(())
-        }
+        Format::RdfXml => rdfxml::read(source, &mut pass, prefixes),
+        Format::Turtle => turtle::read(source, options, &mut pass, prefixes),
         _ => lines(source, &mut pass, options),
     }
 }
@@ -92,8 +80,12 @@ fn lines(source: &mut Source<'_>, pass: &mut Pass<'_>, options: &LoadOptions) ->
         };
         number += 1;
         if let Some([head, relation, tail]) = plain_triple(&line) {
-            pass.report.rows += 1;
-            (pass.sink)(head, relation, tail);
+            if names_too_long([head, relation, tail]) {
+                pass.bad(source, options, number, RowError::LongName)?;
+            } else {
+                pass.report.rows += 1;
+                (pass.sink)(head, relation, tail);
+            }
         } else if len == limit && !line.ends_with(b"\n") {
             pass.bad(source, options, number, RowError::TooLong)?;
             if let Err(error) = reader.skip_until(b'\n') {
@@ -102,7 +94,7 @@ fn lines(source: &mut Source<'_>, pass: &mut Pass<'_>, options: &LoadOptions) ->
         } else {
             for triple in NTriplesParser::new().for_slice(&line) {
                 match triple {
-                    Ok(triple) => pass.triple(&triple),
+                    Ok(triple) => pass.triple(source, options, || number, &triple)?,
                     Err(error) => {
                         // The parser may find more to complain about: the line is bad once.
                         pass.bad(source, options, number, row_error(&error))?;
@@ -158,70 +150,8 @@ const PLAIN: [u8; 256] = {
     plain
 };
 
-/// RDF/XML is parsed from memory: its parser gives the byte of an error, and the line is counted from that. After an
-/// error in XML nothing that follows can be trusted, so `lenient` does not apply.
-fn xml(source: &mut Source<'_>, pass: &mut Pass<'_>, prefixes: &mut Prefixes) -> Result<(), LoadError> {
-    let mut bytes = Vec::new();
-    if let Err(error) = source.reader.read_to_end(&mut bytes) {
-        return Err(source.failed(error));
-    }
-    if let Some(offset) = swelling_entity(&bytes) {
-        let line = memchr_iter(b'\n', &bytes[..offset]).count() as u64 + 1;
-        let message = format!("an XML entity of more than {MAX_ENTITY} bytes, expected short ones");
-        let what = RowError::Rdf { remedy: None, message };
-        return Err(LoadError::Row { file: source.file.clone(), line, what });
-    }
-    let mut triples = RdfXmlParser::new().for_slice(&bytes);
-    let mut declared = false;
-    while let Some(triple) = triples.next() {
-        if !std::mem::replace(&mut declared, true) {
-            // Declarations end with their element, so they must be read inside it: those of the root are known now.
-            declare(prefixes, triples.prefixes());
-        }
-        match triple {
-            Ok(triple) => pass.triple(&triple),
-            Err(error) => {
-                let offset = (triples.buffer_position() as usize).min(bytes.len());
-                let line = memchr_iter(b'\n', &bytes[..offset]).count() as u64 + 1;
-                let message = error.to_string();
-                let what = RowError::Rdf { remedy: rdf_remedy(&message).map(Box::new), message };
-                return Err(LoadError::Row { file: source.file.clone(), line, what });
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The most bytes that an XML entity may stand for; they are abbreviations of namespaces.
-const MAX_ENTITY: usize = 64 << 10;
-
-/// Where an entity is declared that stands for more: one that names others can double with every line, and the parser writes
-/// them all out.
-fn swelling_entity(bytes: &[u8]) -> Option<usize> {
-    const DECLARED: &[u8] = b"<!ENTITY";
-    let from = memmem::find(bytes, b"<!DOCTYPE")?;
-    let mut sizes: HashMap<&[u8], usize> = HashMap::new();
-    for at in memmem::find_iter(&bytes[from..], DECLARED).map(|at| from + at) {
-        let rest = bytes[at + DECLARED.len()..].trim_ascii_start();
-        let name = &rest[..rest.iter().position(u8::is_ascii_whitespace)?];
-        let quote = rest.iter().position(|b| matches!(b, b'"' | b'\''))?;
-        let value = &rest[quote + 1..];
-        let value = &value[..memchr(rest[quote], value)?];
-        let mut size = 0usize;
-        for (i, piece) in value.split(|b| *b == b'&').enumerate() {
-            let named = memchr(b';', piece).filter(|_| i > 0).and_then(|end| sizes.get(&piece[..end]));
-            size = size.saturating_add(piece.len()).saturating_add(named.copied().unwrap_or(0));
-        }
-        if size > MAX_ENTITY {
-            return Some(at);
-        }
-        sizes.insert(name, size);
-    }
-    None
-}
-
 /// Adds prefixes in an order that does not change from run to run.
-fn declare<'a>(prefixes: &mut Prefixes, declared: impl Iterator<Item = (&'a str, &'a str)>) {
+pub(crate) fn declare<'a>(prefixes: &mut Prefixes, declared: impl Iterator<Item = (&'a str, &'a str)>) {
     let mut declared: Vec<_> = declared.collect();
     declared.sort_unstable();
     for (prefix, namespace) in declared {
@@ -229,39 +159,87 @@ fn declare<'a>(prefixes: &mut Prefixes, declared: impl Iterator<Item = (&'a str,
     }
 }
 
-struct Pass<'a> {
+/// What the names of a file may come to when they are written out in full, relative to what has been read of it. Names
+/// that repeat are counted each time they are written, so this bounds time as well as memory.
+#[derive(Default)]
+pub(crate) struct Budget {
+    /// Bytes read so far.
+    pub(crate) read: u64,
+    spent: u64,
+}
+
+impl Budget {
+    /// Any file may come to so much.
+    const FLOOR: u64 = 64 << 20;
+    /// Then so many bytes for each that is read: `x:1 ,` is 5 bytes, and a long namespace has 100.
+    const FACTOR: u64 = 32;
+
+    /// Counts names, or what the parser writes out on the way to them.
+    pub(crate) fn spend(&mut self, bytes: usize) -> Result<(), RowError> {
+        self.spent = self.spent.saturating_add(bytes as u64);
+        if self.spent > Budget::FLOOR.saturating_add(self.read.saturating_mul(Budget::FACTOR)) {
+            return Err(RowError::Swelling { floor: Budget::FLOOR, factor: Budget::FACTOR });
+        }
+        Ok(())
+    }
+}
+
+/// Whether some name is longer than is taken.
+pub(crate) fn names_too_long(names: [&str; 3]) -> bool {
+    names.iter().any(|name| name.len() > MAX_NAME)
+}
+
+/// Statements on their way to the graph.
+pub(crate) struct Pass<'a> {
     report: &'a mut LoadReport,
     anonymous: &'a mut Anonymous,
     sink: &'a mut dyn FnMut(&str, &str, &str),
 }
 
 impl Pass<'_> {
-    fn bad(&mut self, source: &Source<'_>, options: &LoadOptions, line: u64, what: RowError) -> Result<(), LoadError> {
+    pub(crate) fn bad(
+        &mut self,
+        source: &Source<'_>,
+        options: &LoadOptions,
+        line: u64,
+        what: RowError,
+    ) -> Result<(), LoadError> {
         self.report.rows += 1;
         self.report.skip(source, line, what, options)
     }
 
-    fn triple(&mut self, triple: &Triple) {
-        self.report.rows += 1;
-        if matches!(triple.object, Term::Literal(_)) {
-            self.report.literals += 1;
-            return;
-        }
+    pub(crate) fn triple(
+        &mut self,
+        source: &Source<'_>,
+        options: &LoadOptions,
+        line: impl Fn() -> u64,
+        triple: &Triple,
+    ) -> Result<(), LoadError> {
         let (mut head, mut tail) = (String::new(), String::new());
+        let tail = match &triple.object {
+            Term::NamedNode(node) => node.as_str(),
+            Term::BlankNode(node) => self.anonymous.name(node, &mut tail),
+            Term::Literal(_) => {
+                self.report.rows += 1;
+                self.report.literals += 1;
+                return Ok(());
+            }
+        };
         let head = match &triple.subject {
             NamedOrBlankNode::NamedNode(node) => node.as_str(),
             NamedOrBlankNode::BlankNode(node) => self.anonymous.name(node, &mut head),
         };
-        let tail = match &triple.object {
-            Term::NamedNode(node) => node.as_str(),
-            Term::BlankNode(node) => self.anonymous.name(node, &mut tail),
-            Term::Literal(_) => return,
-        };
-        (self.sink)(head, triple.predicate.as_str(), tail);
+        let relation = triple.predicate.as_str();
+        if names_too_long([head, relation, tail]) {
+            return self.bad(source, options, line(), RowError::LongName);
+        }
+        self.report.rows += 1;
+        (self.sink)(head, relation, tail);
+        Ok(())
     }
 }
 
-fn row_error(error: &TurtleSyntaxError) -> RowError {
+pub(crate) fn row_error(error: &TurtleSyntaxError) -> RowError {
     let message = error.message();
     if message.starts_with("Invalid UTF-8") {
         let byte = error.location().start.column as usize + 1;
@@ -270,7 +248,7 @@ fn row_error(error: &TurtleSyntaxError) -> RowError {
     RowError::Rdf { message: message.to_owned(), remedy: rdf_remedy(message).map(Box::new) }
 }
 
-fn rdf_remedy(message: &str) -> Option<Remedy> {
+pub(crate) fn rdf_remedy(message: &str) -> Option<Remedy> {
     let lower = message.to_ascii_lowercase();
     if lower.contains("no scheme") || lower.contains("relative iri") {
         Some(Remedy::Write("declare a base IRI (@base in Turtle, xml:base in RDF/XML)"))

@@ -1,6 +1,6 @@
 //! Opening: a path or a reader becomes a stream of plain bytes and a format.
 
-use crate::error::{Compression, LoadError};
+use crate::error::{Compression, LoadError, RowError};
 use crate::format::Format;
 use crate::load::LoadOptions;
 use std::fs::File;
@@ -94,6 +94,11 @@ impl<'a> Source<'a> {
     /// The bytes, for a parser that wants to own them.
     pub(crate) fn take_reader(&mut self) -> Box<dyn Read + 'a> {
         std::mem::replace(&mut self.reader, Box::new(io::empty()))
+    }
+
+    /// What is wrong with a line.
+    pub(crate) fn row(&self, line: u64, what: RowError) -> LoadError {
+        LoadError::Row { file: self.file.clone(), line, what }
     }
 
     /// What a failed read means.

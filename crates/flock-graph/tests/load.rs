@@ -517,12 +517,26 @@ fn a_reader_that_gives_one_byte_at_a_time() {
 
 #[test]
 fn rows_longer_than_the_buffer() {
-    let long = "x".repeat(3 << 20);
-    let content = format!("a\tr\tb\n{long}\tr\t{long}y\nc\tr\td\n");
-    let (graph, _) = default("g.tsv", &content);
+    // Names of 64 KiB are the longest; another column may be longer.
+    let long = "x".repeat(64 << 10);
+    let column = "y".repeat(3 << 20);
+    let columns = LoadOptions { columns: Some([0, 1, 3]), ..LoadOptions::default() };
+    let content = format!("a\tr\t\tb\n{long}\tr\t{column}\t{}z\nc\tr\t\td\n", &long[1..]);
+    let (graph, _) = read("g.tsv", &content, &columns);
     assert_eq!(graph.topology().num_triples(), 3);
-    assert_eq!(graph.entities().get(2).len(), 3 << 20);
-    assert_eq!(default("g.csv", content.replace('\t', ",")).1.triples, 3);
+    assert_eq!((graph.entities().get(2).len(), graph.entities().get(3).len()), (64 << 10, 64 << 10));
+    assert_eq!(read("g.csv", content.replace('\t', ","), &columns).1.triples, 3);
+
+    for (name, content) in [
+        ("g.tsv", format!("a\tr\tb\na\tr\t{long}x\n")),
+        ("g.nt", format!("<a:a> <a:r> <a:b> .\n<http://a.b/{long}> <http://a.b/r> <http://a.b/b> .\n")),
+        ("g.nt", format!("<a:a> <a:r> <a:b> .\n<a:{long}> <a:r> <a:b> .\n")),
+        ("g.ttl", format!("<a:a> <a:r> <a:b> .\n<a:{long}> <a:r> <a:b> .\n")),
+        ("g.ttl", format!("@prefix a: <a:a> .\na:a a:r a:{long} .\n")),
+    ] {
+        let e = said(&error(name, &content));
+        assert_eq!(e, format!("{name}:2: found a name of more than 64 KiB, expected a shorter one"));
+    }
 
     let too_long = format!("a\tr\tb\n{}\nc\tr\td\n", "x".repeat(40 << 20));
     assert_eq!(
@@ -692,6 +706,54 @@ fn xml_entities_that_swell_are_refused() {
     let bomb = document(&format!("<!ENTITY e0 \"0123456789\">\n{doubling}<!ENTITY deep \"&e19;\">\n"));
     let e = error("g.rdf", bomb).to_string();
     assert!(e.starts_with("g.rdf:") && e.contains("an XML entity of more than 65536 bytes"), "{e}");
+}
+
+const RDF: &str = "xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" xmlns:e=\"http://example.org/\"";
+
+fn xml(doctype: &str, attributes: &str, body: &str) -> String {
+    format!("<?xml version=\"1.0\"?>\n{doctype}<rdf:RDF {RDF} {attributes}>\n{body}</rdf:RDF>\n")
+}
+
+/// The budget does not get in the way of what people write: short names, a namespace of 100 characters, long lists.
+#[test]
+fn ordinary_abbreviations_fit() {
+    let namespace = format!("http://example.org/{}/", "n".repeat(80));
+    let objects: Vec<String> = (0..800_000).map(|i| format!("x:{i}")).collect();
+    let turtle = format!("@prefix x: <{namespace}> .\nx:a x:r {} .\n", objects.join(","));
+    let (_, report) = load_reader("g.ttl", turtle.as_bytes(), &LoadOptions::default()).unwrap();
+    assert_eq!(report.triples, 800_000);
+    // Parser and guard agree on entities, in values and in names.
+    let doctype = "<!DOCTYPE rdf:RDF [<!ENTITY x \"http://example.org/\"><!ENTITY y \"&x;y/\">]>\n";
+    let body =
+        "<rdf:Description rdf:about=\"&y;a&amp;b\"><f:r rdf:resource=\"&y;c\"/></rdf:Description>\n".repeat(50_000);
+    let (graph, report) =
+        load_reader("g.rdf", xml(doctype, "xmlns:f=\"&y;\"", &body).as_bytes(), &LoadOptions::default()).unwrap();
+    assert_eq!((report.format, report.rows, report.triples), (Format::RdfXml, 50_000, 1));
+    assert_eq!(graph.entities().get(0), "http://example.org/y/a&b");
+    assert_eq!(graph.relations().get(0), "http://example.org/y/r");
+}
+
+/// The guard in front of the RDF/XML parser must cut a file as that parser does.
+#[test]
+fn there_is_one_xml_tokeniser() {
+    let Ok(lock) = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock")) else {
+        eprintln!("skipped: no Cargo.lock");
+        return;
+    };
+    assert_eq!(lock.matches("name = \"quick-xml\"").count(), 1);
+}
+
+/// A line number belongs to the error, however the bytes come in and however long the events before it are.
+#[test]
+fn lines_of_streamed_xml() {
+    let filler = |n: usize| "<!-- a comment\n of two lines -->\n".repeat(n);
+    for n in [0, 1, 300, 5000] {
+        let content = xml("", "", &format!("{}<e:a rdf:about=\"no scheme\"/>", filler(n)));
+        let error = load_reader("g.rdf", content.as_bytes(), &LoadOptions::default()).unwrap_err();
+        // The declaration and the root are two lines, each comment has two.
+        let LoadError::Row { line, what: RowError::Rdf { .. }, .. } = &error else { panic!("{error}") };
+        assert_eq!(*line, 3 + 2 * n as u64, "{error}");
+    }
 }
 
 /// One bad line is one bad line, however much its parser finds wrong with it.

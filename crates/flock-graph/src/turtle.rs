@@ -1,0 +1,229 @@
+//! Turtle, fed to its parser in small pieces, so that what the parser holds stays in bounds.
+//!
+//! Three things let a short file fill the memory: open brackets (each is a statement that waits), prefixes and bases (each
+//! is a copy of what it stands for), and names (each is written out in full). [`Outline`] counts brackets before the parser
+//! sees them, declarations are measured after every piece, and a [`Budget`] counts the names.
+
+use crate::delimited::{MAX_NAME, MAX_ROW};
+use crate::error::{LoadError, RowError};
+use crate::load::LoadOptions;
+use crate::prefixes::Prefixes;
+use crate::rdf::{Budget, Pass, declare, row_error};
+use crate::source::Source;
+use oxrdf::{NamedOrBlankNode, Term, Triple};
+use oxttl::TurtleParser;
+use oxttl::turtle::LowLevelTurtleParser;
+use std::io::Read;
+
+/// Bytes that the parser gets at a time: what it makes of one piece is not seen until the next.
+const PIECE: usize = 32 << 10;
+
+/// The most brackets that may be open at a time.
+pub(crate) const MAX_DEPTH: usize = 1024;
+
+/// The most prefixes.
+pub(crate) const MAX_PREFIXES: usize = 4096;
+
+/// The most bytes of all namespaces together.
+const MAX_NAMESPACES: usize = 4 << 20;
+
+/// Longer names are counted even if they are those of the statement before.
+const CHEAP: usize = 1 << 10;
+
+/// Gives every statement to `pass`.
+pub(crate) fn read(
+    source: &mut Source<'_>,
+    options: &LoadOptions,
+    pass: &mut Pass<'_>,
+    prefixes: &mut Prefixes,
+) -> Result<(), LoadError> {
+    let mut reader = source.take_reader();
+    let mut parser = TurtleParser::new().low_level();
+    let (mut outline, mut names) = (Outline::new(), Written::default());
+    let (mut piece, mut held) = (Vec::with_capacity(PIECE), Vec::new());
+    loop {
+        piece.clear();
+        let len = reader.by_ref().take(PIECE as u64).read_to_end(&mut piece).map_err(|e| source.failed(e))?;
+        outline.follow(&piece).map_err(|what| source.row(outline.line, what))?;
+        names.budget.read += len as u64;
+        held.extend_from_slice(&piece);
+        // The parser starts an unfinished token anew with every piece: a long one comes in pieces that double.
+        if len > 0 && held.len() < outline.token / 2 {
+            continue;
+        }
+        parser.extend_from_slice(&held);
+        held.clear();
+        if len == 0 {
+            parser.end();
+        }
+        while let Some(triple) = parser.parse_next() {
+            match triple {
+                Ok(triple) => {
+                    names.count(&triple).map_err(|what| source.row(outline.line, what))?;
+                    pass.triple(source, options, || outline.line, &triple)?;
+                }
+                // The parser goes on with the next statement.
+                Err(error) => {
+                    let line = error.location().start.line + 1;
+                    pass.bad(source, options, line, row_error(&error))?;
+                }
+            }
+        }
+        declared(&parser).map_err(|what| source.row(outline.line, what))?;
+        if len == 0 {
+            declare(prefixes, parser.prefixes());
+            return Ok(());
+        }
+    }
+}
+
+/// Refuses more declarations than anybody needs: the parser keeps a copy of each.
+fn declared(parser: &LowLevelTurtleParser) -> Result<(), RowError> {
+    let (mut count, mut bytes) = (0, parser.base_iri().map_or(0, str::len));
+    for (_, namespace) in parser.prefixes() {
+        count += 1;
+        bytes += namespace.len();
+    }
+    if count > MAX_PREFIXES {
+        return Err(RowError::TooMany { what: "prefixes", limit: MAX_PREFIXES });
+    }
+    if bytes > MAX_NAMESPACES {
+        return Err(RowError::TooMany { what: "bytes of namespaces", limit: MAX_NAMESPACES });
+    }
+    Ok(())
+}
+
+/// Names as they stand in the file: a subject or a property with many objects stands there once.
+#[derive(Default)]
+struct Written {
+    budget: Budget,
+    head: String,
+    relation: String,
+}
+
+impl Written {
+    fn count(&mut self, triple: &Triple) -> Result<(), RowError> {
+        let mut bytes = match &triple.object {
+            Term::NamedNode(node) => node.as_str().len(),
+            Term::BlankNode(_) => 0,
+            Term::Literal(literal) => literal.datatype().as_str().len(),
+        };
+        if let NamedOrBlankNode::NamedNode(node) = &triple.subject {
+            bytes += once(&mut self.head, node.as_str());
+        }
+        bytes += once(&mut self.relation, triple.predicate.as_str());
+        self.budget.spend(bytes)
+    }
+}
+
+/// What a name costs that may be carried over from the statement before.
+fn once(last: &mut String, name: &str) -> usize {
+    if name.len() > CHEAP {
+        return name.len();
+    }
+    if last == name {
+        return 0;
+    }
+    last.clear();
+    last.push_str(name);
+    name.len()
+}
+
+/// Follows strings, IRIs and comments as far as is needed to see the brackets between them.
+///
+/// It agrees with the parser up to the first error. What follows an error is read in lenient mode only, in which nobody
+/// reads files of strangers.
+struct Outline {
+    place: Place,
+    /// Brackets that are open.
+    depth: usize,
+    /// Bytes of the token so far.
+    token: usize,
+    /// The line, from 1.
+    line: u64,
+}
+
+#[derive(Copy, Clone)]
+enum Place {
+    /// Between tokens or in a name or number.
+    Plain,
+    /// After a backslash in a name.
+    Escape,
+    Iri,
+    Comment,
+    /// After so many quotes (one or two) that may open a string.
+    Quotes(u8, u8),
+    /// In a string of one quote each, perhaps after a backslash.
+    Short(u8, bool),
+    /// In a string of three quotes each, after so many quotes (or a backslash).
+    Long(u8, u8, bool),
+}
+
+impl Outline {
+    fn new() -> Outline {
+        Outline { place: Place::Plain, depth: 0, token: 0, line: 1 }
+    }
+
+    fn follow(&mut self, bytes: &[u8]) -> Result<(), RowError> {
+        for &byte in bytes {
+            self.line += u64::from(byte == b'\n');
+            self.token += 1;
+            self.place = match self.place {
+                Place::Plain => self.plain(byte)?,
+                Place::Escape => Place::Plain,
+                Place::Iri if byte == b'>' => self.between(),
+                Place::Comment if matches!(byte, b'\n' | b'\r') => self.between(),
+                Place::Quotes(quote, 1) if byte == quote => Place::Quotes(quote, 2),
+                Place::Quotes(quote, 1) => Place::Short(quote, byte == b'\\'),
+                Place::Quotes(quote, _) if byte == quote => Place::Long(quote, 0, false),
+                // Two quotes were an empty string.
+                Place::Quotes(..) => self.plain(byte)?,
+                Place::Short(quote, true) => Place::Short(quote, false),
+                Place::Short(quote, false) if byte == quote => self.between(),
+                Place::Short(quote, false) => Place::Short(quote, byte == b'\\'),
+                Place::Long(quote, _, true) => Place::Long(quote, 0, false),
+                Place::Long(quote, 2, false) if byte == quote => self.between(),
+                Place::Long(quote, quotes, false) if byte == quote => Place::Long(quote, quotes + 1, false),
+                Place::Long(quote, _, false) => Place::Long(quote, 0, byte == b'\\'),
+                place @ (Place::Iri | Place::Comment) => place,
+            };
+            let (limit, error) = match self.place {
+                Place::Plain | Place::Escape | Place::Iri => (MAX_NAME, RowError::LongName),
+                _ => (MAX_ROW, RowError::TooLong),
+            };
+            if self.token > limit {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn between(&mut self) -> Place {
+        self.token = 0;
+        Place::Plain
+    }
+
+    fn plain(&mut self, byte: u8) -> Result<Place, RowError> {
+        let place = match byte {
+            b'<' => Place::Iri,
+            b'#' => Place::Comment,
+            b'"' | b'\'' => Place::Quotes(byte, 1),
+            b'\\' => return Ok(Place::Escape),
+            b'[' | b'(' => {
+                self.depth += 1;
+                if self.depth > MAX_DEPTH {
+                    return Err(RowError::TooMany { what: "open brackets", limit: MAX_DEPTH });
+                }
+                Place::Plain
+            }
+            b']' | b')' => {
+                self.depth = self.depth.saturating_sub(1);
+                Place::Plain
+            }
+            b' ' | b'\t' | b'\n' | b'\r' | b',' | b';' => Place::Plain,
+            _ => return Ok(Place::Plain),
+        };
+        self.token = 0;
+        Ok(place)
+    }
+}

@@ -1,0 +1,188 @@
+//! Small files that stand for much, and streams without an end: each ends in a typed error, and with little memory.
+
+use flock_graph::{LoadError, LoadOptions, load_reader};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::io::{self, Read};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Counts the bytes that are held, and the most that ever were.
+struct Counting;
+
+static HELD: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: everything is handed to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let held = HELD.fetch_add(layout.size(), Relaxed) + layout.size();
+        PEAK.fetch_max(held, Relaxed);
+        // SAFETY: the caller's promises are the system's conditions.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        HELD.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Loads a stream and gives the error with the most MiB held on the way.
+fn attack(name: &str, content: impl Read) -> (LoadError, usize) {
+    let before = HELD.load(Relaxed);
+    PEAK.store(before, Relaxed);
+    let result = load_reader(name, content, &LoadOptions::default());
+    let peak = (PEAK.load(Relaxed) - before) >> 20;
+    (result.expect_err(name), peak)
+}
+
+const RDF: &str = "xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" xmlns:e=\"http://example.org/\"";
+
+fn xml(doctype: &str, attributes: &str, body: &str) -> String {
+    format!("<?xml version=\"1.0\"?>\n{doctype}<rdf:RDF {RDF} {attributes}>\n{body}</rdf:RDF>\n")
+}
+
+/// Twenty entities, each twice the one before: ten bytes become five million.
+fn doubling(doctype: &str, declare: &str, last: &str) -> String {
+    let mut entities = format!("<!ENTITY{declare} e0 \"0123456789\">\n");
+    for i in 1..20 {
+        entities += &format!("<!ENTITY{declare} e{i} \"&e{p};&e{p};\">\n", p = i - 1);
+    }
+    let doctype = format!("<!{doctype} rdf:RDF [\n{entities}<!ENTITY {last} \"&e19;\">]>\n");
+    let many = format!("&{last};").repeat(100);
+    xml(
+        &doctype,
+        "",
+        &format!("<rdf:Description rdf:about=\"http://a.b/{many}\"><e:r rdf:resource=\"e:a\"/></rdf:Description>"),
+    )
+}
+
+/// One test, since the bytes of all threads are counted together.
+#[test]
+fn little_memory_for_files_that_swell() {
+    let long = "x".repeat(60_000);
+    let one_entity = |n: usize| {
+        let doctype = format!("<!DOCTYPE rdf:RDF [<!ENTITY l \"{long}\">]>\n");
+        let body = format!("<rdf:Description rdf:about=\"e:a\"><e:r>{}</e:r></rdf:Description>", "&l;".repeat(n));
+        xml(&doctype, "", &body)
+    };
+    let each = |n: usize, what: &dyn Fn(usize) -> String| -> String { (0..n).map(what).collect() };
+    let described =
+        |i: usize| format!("<rdf:Description rdf:about=\"#{i}\"><e:r rdf:resource=\"#{i}\"/></rdf:Description>\n");
+    let with_namespaces = format!("xmlns:l=\"http://{long}/\"");
+    let prefixes = each(500, &|i| format!("xmlns:p{i}=\"http://{}/{i}\" ", &long[..200]));
+    let literal = "<rdf:Description><e:r rdf:parseType=\"Literal\">";
+
+    let cases: Vec<(&str, &str, String, &str)> = vec![
+        ("entities of entities", "g.rdf", doubling("DOCTYPE", "", "big"), "an XML entity"),
+        ("lower case", "g.rdf", doubling("doctype", "", "big"), "an XML entity"),
+        ("parameter entities", "g.rdf", doubling("DOCTYPE", " %", "big"), "an XML entity"),
+        ("a quote in a name", "g.rdf", doubling("DOCTYPE", "", "a\"b"), "an XML entity"),
+        ("10,000 times one entity", "g.rdf", one_entity(10_000), "names written out"),
+        (
+            "a base in XML",
+            "g.rdf",
+            xml("", &format!("xml:base=\"http://a.b/{long}/\""), &each(20_000, &described)),
+            "names written out",
+        ),
+        ("a namespace in elements", "g.rdf", xml("", &with_namespaces, &"<l:a/>".repeat(100_000)), "names written out"),
+        (
+            "a namespace in attributes",
+            "g.rdf",
+            xml("", &with_namespaces, &format!("<e:a {}/>", each(100_000, &|i| format!("l:a{i}=\"\" ")))),
+            "more than 1024 attributes",
+        ),
+        ("deep elements", "g.rdf", xml("", "", &"<e:a>".repeat(1 << 20)), "more than 1024 elements inside each other"),
+        (
+            "a long collection",
+            "g.rdf",
+            xml("", "", &format!("<e:a><e:r rdf:parseType=\"Collection\">{}</e:r></e:a>", "<e:a/>".repeat(1 << 20))),
+            "more than 262144 members",
+        ),
+        (
+            "a long collection under another name",
+            "g.rdf",
+            xml(
+                "",
+                "xmlns:f=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#parse\"",
+                &format!("<e:a><e:r f:Type=\"Collection\">{}</e:r></e:a>", "<e:a/>".repeat(1 << 20)),
+            ),
+            "more than 262144 members",
+        ),
+        (
+            "an XML literal that repeats all prefixes",
+            "g.rdf",
+            xml("", &prefixes, &format!("{literal}{}</e:r></rdf:Description>", "<p/>".repeat(200_000))),
+            "names written out",
+        ),
+        (
+            "a long prefix in Turtle",
+            "g.ttl",
+            format!("@prefix a: <http://{long}/> .\n{}", each(100_000, &|i| format!("a:{i} a:r a:b .\n"))),
+            "names written out",
+        ),
+        (
+            "a long base in Turtle",
+            "g.ttl",
+            format!("@base <http://{long}/> .\n{}", each(100_000, &|i| format!("<{i}> <r> <b> .\n"))),
+            "names written out",
+        ),
+        (
+            "a long property with many objects",
+            "g.ttl",
+            format!("@prefix a: <http://{long}/> .\n_:a a:r {} .\n", vec!["_:b"; 300_000].join(",")),
+            "names written out",
+        ),
+        (
+            "datatypes",
+            "g.ttl",
+            format!("@prefix a: <http://{long}/> .\n<e:a> <e:r> {} .\n", vec!["''^^a:b"; 200_000].join(",")),
+            "names written out",
+        ),
+        (
+            "prefixes that copy the base",
+            "g.ttl",
+            format!("@base <http://{long}/> .\n{}", each(100_000, &|i| format!("@prefix a{i}: <> .\n"))),
+            "bytes of namespaces",
+        ),
+        (
+            "brackets in Turtle",
+            "g.ttl",
+            format!("@prefix : <e:> .\n{}", "[:r".repeat(1 << 20)),
+            "more than 1024 open brackets",
+        ),
+        ("lists in Turtle", "g.ttl", format!("<e:a> <e:r> {}", "(".repeat(4 << 20)), "more than 1024 open brackets"),
+    ];
+    for (what, name, content, want) in cases {
+        let (error, peak) = attack(name, content.as_bytes());
+        assert!(error.to_string().contains(want), "{what}: {error}");
+        assert!(matches!(error, LoadError::Row { .. }), "{what}: {error:?}");
+        // 64 MiB of names at most for such files, 32 bytes for each of their own, and room to grow into.
+        assert!(peak < 200, "{what}: {peak} MiB for {} bytes", content.len());
+    }
+
+    // A token, row or tag without an end.
+    let endless = |start: &'static str, byte: u8| start.as_bytes().chain(io::repeat(byte));
+    for (name, start, byte) in [
+        ("g.tsv", "a\tr\t", b'b'),
+        ("g.csv", "a,r,\"", b'b'),
+        ("g.nt", "<a:", b'b'),
+        ("g.ttl", "<a:b> <a:r> \"", b'b'),
+        ("g.ttl", "<a:", b'b'),
+        ("g.ttl", "#", b'b'),
+        ("g.rdf", "<?xml version=\"1.0\"?><a ", b'b'),
+        ("g.rdf", "<?xml version=\"1.0\"?><!--", b'b'),
+        ("g.rdf", "<?xml version=\"1.0\"?>", b'\n'),
+        ("g.tsv", "", 0),
+        ("g.nt", "", 0),
+        ("g.ttl", "", 0),
+        ("g.rdf", "", 0),
+    ] {
+        let (error, peak) = attack(name, endless(start, byte));
+        assert!(matches!(error, LoadError::Row { line: 1, .. }), "{name} {start}: {error}");
+        assert!(peak < 150, "{name} {start}: {peak} MiB");
+    }
+}
