@@ -2,12 +2,16 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use crate::failure::Failure;
+
+/// The most bytes of a row: three names and room to spare. A file that is no text must not fill the memory.
+const MAX_ROW: u64 = 1 << 20;
 
 /// One row of a batch.
 #[derive(Debug)]
@@ -50,10 +54,18 @@ pub fn read(path: &Path) -> Result<Receiver<Result<Row, String>>, Failure> {
         loop {
             let item = match rows.read_byte_record(&mut record) {
                 Ok(false) => return,
-                Ok(true) => match row(&name, csv, &record, rows.get_ref().of(&record)) {
-                    Some(row) => Ok(row),
-                    None => continue,
-                },
+                Ok(true) => {
+                    rows.get_ref().passed.set(rows.position().byte());
+                    match row(&name, csv, &record, rows.get_ref().of(&record)) {
+                        Some(row) => Ok(row),
+                        None => continue,
+                    }
+                }
+                Err(e) if is_too_long(&e) => Err(format!(
+                    "{name}:{}: found more than {} MiB without the end of a row, expected head, relation and tail",
+                    rows.get_ref().line.get(),
+                    MAX_ROW >> 20
+                )),
                 Err(e) => Err(format!("{name}: cannot read: {e}")),
             };
             let stop = item.is_err();
@@ -74,11 +86,29 @@ struct Lines<R> {
     ends: RefCell<VecDeque<(u64, bool)>>,
     /// The line after the ends that were passed.
     line: Cell<u64>,
+    /// Where the last record ended.
+    passed: Cell<u64>,
+}
+
+/// A row, or blank lines, of more than [`MAX_ROW`] bytes.
+#[derive(Debug)]
+struct TooLong;
+
+impl fmt::Display for TooLong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a row is too long")
+    }
+}
+
+impl std::error::Error for TooLong {}
+
+fn is_too_long(e: &csv::Error) -> bool {
+    matches!(e.kind(), csv::ErrorKind::Io(e) if e.get_ref().is_some_and(|e| e.is::<TooLong>()))
 }
 
 impl<R> Lines<R> {
     fn new(source: R) -> Lines<R> {
-        Lines { source, read: 0, ends: RefCell::default(), line: Cell::new(1) }
+        Lines { source, read: 0, ends: RefCell::default(), line: Cell::new(1), passed: Cell::new(0) }
     }
 
     /// The line that a record begins on; records in their order.
@@ -96,6 +126,10 @@ impl<R> Lines<R> {
 
 impl<R: Read> Read for Lines<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        // The parser has used up what it got.
+        if self.read - self.passed.get() > MAX_ROW {
+            return Err(io::Error::other(TooLong));
+        }
         let len = self.source.read(buffer)?;
         let ends = (self.read..).zip(&buffer[..len]).filter(|(_, b)| matches!(b, b'\n' | b'\r'));
         self.ends.get_mut().extend(ends.map(|(at, b)| (at, *b == b'\n')));

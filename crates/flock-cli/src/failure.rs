@@ -60,6 +60,10 @@ pub fn hint(remedy: Option<&Remedy>) -> String {
     let text = match remedy {
         Remedy::CheckPath => "check the path, or name - for standard input".to_string(),
         Remedy::ToUtf8 { from } => format!("iconv -f {from} -t UTF-8"),
+        Remedy::FromJson => {
+            "jq -r '[.head, .relation, .tail] | @tsv' makes lines of objects; or name the --format".to_string()
+        }
+        Remedy::SayHeader => "--header if it is, --no-header if it is a triple".to_string(),
         Remedy::NameFormat => "--format tsv, csv, nt, ttl or rdfxml".to_string(),
         Remedy::Format { format, why } => format!("--format {format} ({why})"),
         Remedy::Columns { columns: [h, r, t], or_quote } => {

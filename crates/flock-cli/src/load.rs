@@ -9,14 +9,16 @@ use flock_kg::graph::{self, Graph, LoadReport};
 use crate::args::GraphArgs;
 use crate::failure::{Failure, error, hint};
 
-/// Loads the graph and says on standard error if rows had to be left out.
+/// Loads the graph and says on standard error what was left out, and what looks wrong.
 pub fn graph(args: &GraphArgs) -> Result<(Graph, LoadReport), Failure> {
     let name = args.graph.display().to_string();
     let loaded = patiently(&format!("loading {name} …"), || graph::load(&args.graph, &args.reading.options()));
     let (graph, report) = loaded.map_err(error)?;
-    if let Some(rows) = report.left_out() {
-        let remedy = report.first_skipped.as_ref().and_then(|row| row.what.remedy());
-        say!("warning: {rows}{}", hint(remedy.as_ref()));
+    if let Some(what) = report.left_out() {
+        say!("note: {name}: left out: {what}");
+    }
+    for warning in report.warnings() {
+        say!("warning: {warning}{}", hint(warning.remedy().as_ref()));
     }
     Ok((graph, report))
 }

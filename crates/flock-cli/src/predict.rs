@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::fs;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use flock_kg::calibrate::Calibrations;
 use flock_kg::checkpoint::Task;
 use flock_kg::ensemble::{Ask, Asker, Scores};
 use flock_kg::explain::{ExplainOptions, evidence};
-use flock_kg::graph::Graph;
+use flock_kg::graph::{Graph, Names};
 use flock_kg::model::View;
 use flock_kg::question::{Blank, Question};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -95,34 +95,67 @@ pub fn run(args: args::Predict) -> Result<(), Failure> {
     }
 }
 
+/// The most bytes of a line of `--among`: no name in a graph is longer.
+const MAX_NAME: u64 = 64 << 10;
+
+/// The most bytes of `--among`, so that a stream without an end has one.
+const MAX_AMONG: u64 = 256 << 20;
+
 /// The names of `--among`, found in the graph when a question of their kind comes.
 struct Among {
     file: String,
-    names: Vec<(usize, String)>, // line, name
+    names: Names,
+    /// Where each name stands first.
+    lines: Vec<u64>,
     ids: [OnceCell<Vec<u32>>; 2],
 }
 
 impl Among {
     fn read(path: &PathBuf) -> Result<Among, Failure> {
         let file = if path == Path::new("-") { "<stdin>".to_string() } else { path.display().to_string() };
-        let mut bytes = Vec::new();
-        if path == Path::new("-") {
-            io::stdin().read_to_end(&mut bytes).map(|_| ())
+        let cannot = |e: io::Error| format!("{file}: cannot read: {e}");
+        let source: Box<dyn Read> = if path == Path::new("-") {
+            Box::new(io::stdin())
         } else {
-            fs::read(path).map(|b| bytes = b)
+            Box::new(fs::File::open(path).map_err(cannot)?)
+        };
+        // One byte more than is taken tells an end from too much.
+        let mut reader = BufReader::new(source.take(MAX_AMONG + 1));
+        let (mut names, mut lines, mut row) = (Names::new(), Vec::new(), Vec::new());
+        let mut total = 0;
+        for line in 1u64.. {
+            row.clear();
+            let len = reader.by_ref().take(MAX_NAME + 1).read_until(b'\n', &mut row).map_err(cannot)? as u64;
+            total += len;
+            if len == 0 {
+                break;
+            }
+            if len > MAX_NAME && !row.ends_with(b"\n") {
+                let limit = MAX_NAME >> 10;
+                return Err(format!(
+                    "{file}:{line}: found a line of more than {limit} KiB, expected one name per line"
+                )
+                .into());
+            }
+            if total > MAX_AMONG {
+                let limit = MAX_AMONG >> 20;
+                return Err(format!(
+                    "{file}:{line}: found more than {limit} MiB of names; hint: leave --among out to rank all"
+                )
+                .into());
+            }
+            let text = std::str::from_utf8(&row)
+                .map_err(|_| format!("{file}:{line}: invalid UTF-8, expected one name per line"))?;
+            let text = if line == 1 { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };
+            let name = text.strip_suffix('\n').map_or(text, |text| text.strip_suffix('\r').unwrap_or(text));
+            if !name.trim().is_empty() && names.intern(name) as usize == lines.len() {
+                lines.push(line);
+            }
         }
-        .map_err(|e| format!("{file}: cannot read: {e}"))?;
-        let text = String::from_utf8(bytes).map_err(|e| {
-            let line = e.as_bytes()[..e.utf8_error().valid_up_to()].split(|b| *b == b'\n').count();
-            format!("{file}:{line}: invalid UTF-8, expected one name per line")
-        })?;
-        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-        let names = (1..).zip(text.lines()).filter(|(_, name)| !name.trim().is_empty());
-        let names: Vec<(usize, String)> = names.map(|(line, name)| (line, name.to_string())).collect();
         if names.is_empty() {
             return Err(Failure::Error(format!("{file}: no names, expected one per line")));
         }
-        Ok(Among { file, names, ids: Default::default() })
+        Ok(Among { file, names, lines, ids: Default::default() })
     }
 
     fn ids(&self, graph: &Graph, task: Task) -> Result<&[u32], Failure> {
@@ -131,7 +164,7 @@ impl Among {
             return Ok(ids);
         }
         let mut ids = Vec::with_capacity(self.names.len());
-        for (line, name) in &self.names {
+        for (line, name) in self.lines.iter().zip(self.names.iter()) {
             let id = match task {
                 Task::Entity => graph.parse_entity(name),
                 Task::Relation => graph.parse_relation(name),

@@ -159,6 +159,52 @@ fn among() {
     place.write("latin.txt", b"Spain\nS\xe3o Paulo\n");
     assert_eq!(with("latin.txt").err, "error: latin.txt:2: invalid UTF-8, expected one name per line\n");
     assert!(with("nope.txt").err.starts_with("error: nope.txt: cannot read: "));
+    // A byte order mark, Windows line ends, a name twice, and no line end at the end.
+    place.write("windows.txt", "\u{feff}Spain\r\nSpain\r\n\r\nFrance");
+    assert_eq!(with("windows.txt").code, Some(0));
+}
+
+/// Files without an end, or of one long line, are given up in good time and little memory.
+#[cfg(unix)]
+#[test]
+fn endless_files() {
+    let place = Place::new();
+    let ran = place.predict(&["Portugal", "borders", "?", "--among", "/dev/zero"]);
+    assert_eq!(ran.err, "error: /dev/zero:1: found a line of more than 64 KiB, expected one name per line\n");
+    let rule = "found more than 1 MiB without the end of a row, expected head, relation and tail\n";
+    let ran = place.predict(&["--queries", "/dev/zero"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""));
+    assert_eq!(ran.err, format!("error: /dev/zero:1: {rule}"));
+    // What came before is answered; a quote that is never closed and blank lines are no way around.
+    for (name, start, fill) in [
+        ("q.tsv", "Portugal\tborders\t?\n", "x"),
+        ("q.csv", "Portugal,borders,?\n\"", "\n"),
+        ("b.tsv", "Portugal\tborders\t?\n", "\n"),
+    ] {
+        place.write(name, format!("{start}{}", fill.repeat(4 << 20)));
+        let ran = place.predict(&["--queries", name, "--json"]);
+        assert_eq!((ran.code, ran.json().len()), (Some(1), 1), "{}", ran.err);
+        assert!(ran.err.ends_with(rule), "{}", ran.err);
+    }
+    let ran = place.run(&["info", "/dev/zero", "--format", "tsv"]);
+    assert_eq!(ran.err, "error: /dev/zero:1: found a row of more than 16 MiB, expected one triple per line\n");
+}
+
+/// What a file has in it is shown without what would steer a terminal, and not all of it.
+#[test]
+fn what_is_shown_of_a_file() {
+    let place = Place::new();
+    place.write("q.tsv", format!("{}\u{1b}[31m\tborders\t?\n", "x".repeat(5000)));
+    let ran = place.predict(&["--queries", "q.tsv"]);
+    let (start, end) = ("x".repeat(120), "x".repeat(55));
+    assert!(
+        ran.err.starts_with(&format!("error: q.tsv:1: unknown entity \"{start}…{end}\\u{{1b}}[31m\"; ")),
+        "{}",
+        ran.err
+    );
+    place.write("g.ttl", format!("<a:b> <a:c> {}\u{1b} .\n", "x".repeat(5000)));
+    let ran = place.run(&["info", "g.ttl"]);
+    assert!(ran.err.len() < 400 && !ran.err.contains('\u{1b}'), "{}", ran.err);
 }
 
 #[test]

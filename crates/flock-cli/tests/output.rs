@@ -276,6 +276,24 @@ fn a_graph_from_standard_input() {
     assert_eq!(piped, place.predict(&["Portugal", "borders", "?", "--json"]).ok());
 }
 
+/// What a graph file has besides triples is said, and so is a first row that may be a header.
+#[test]
+fn what_is_left_out_is_said() {
+    let place = Place::new();
+    let rows = common::WORLD.replace('\t', ",");
+    place.write("named.csv", format!("head,relation,tail\n{rows}"));
+    place.write("odd.csv", format!("Thing,Link,Other Thing\n{rows}"));
+    let run = |file| {
+        place.run(&["predict", file, "Portugal", "borders", "?", "--model", "entity.safetensors", "--walks", "2"])
+    };
+    assert_eq!(run("named.csv").err, "note: named.csv: left out: header row, 1 duplicate\n");
+    assert_eq!(
+        run("odd.csv").err,
+        "warning: odd.csv:1: \"Thing\", \"Link\", \"Other Thing\" was read as a triple, but none of these names comes again: \
+         it may be a header; hint: --header if it is, --no-header if it is a triple\n"
+    );
+}
+
 #[test]
 fn bad_rows_are_skipped_if_allowed() {
     let place = Place::new();

@@ -6,7 +6,7 @@
 
 use crate::error::{LoadError, Remedy, RowError};
 use crate::format::Format;
-use crate::load::{LoadOptions, LoadReport};
+use crate::load::{LoadOptions, LoadReport, MaybeHeader};
 use crate::source::Source;
 use memchr::{memchr, memchr_iter};
 use std::io::{self, Read};
@@ -30,42 +30,114 @@ pub(crate) fn read(
 ) -> Result<(), LoadError> {
     let csv = source.format == Format::Csv;
     let mut rows = Rows::new(csv);
-    let mut first = true;
+    let (mut first, mut columns) = (true, options.columns);
+    let mut opening: Option<FirstRow> = None;
     loop {
         let more = match rows.next(&mut source.reader) {
             Ok(more) => more,
             Err(error) => return Err(source.failed(error)),
         };
-        let Some(row) = more else { return Ok(()) };
+        let Some(row) = more else {
+            report.maybe_header.extend(opening.filter(FirstRow::is_odd).map(|first| MaybeHeader {
+                file: source.file.clone(),
+                line: first.line,
+                names: first.names,
+            }));
+            return Ok(());
+        };
         if !row.had_quotes && row.result.is_ok() && is_blank(rows.bytes(&row)) {
             continue;
         }
-        let triple = row.result.clone().and_then(|()| rows.triple(&row, options.columns));
-        if std::mem::take(&mut first) {
-            let is_header = match options.header {
-                Some(given) => given,
-                None => triple.as_ref().is_ok_and(|names| looks_like_header(*names)),
-            };
-            if is_header {
+        let was_first = std::mem::take(&mut first);
+        if was_first && options.header != Some(false) {
+            let found = row.result.is_ok().then(|| rows.header(&row, options.columns)).flatten();
+            if found.is_some() || options.header == Some(true) {
                 report.header = true;
+                columns = options.columns.or(found.filter(|found| *found != [0, 1, 2]));
+                report.columns = report.columns.or(columns);
                 continue;
             }
         }
         report.rows += 1;
-        match triple {
-            Ok([head, relation, tail]) => sink(head, relation, tail),
+        match row.result.clone().and_then(|()| rows.triple(&row, columns)) {
+            Ok(names) => {
+                if was_first && options.header.is_none() {
+                    opening = Some(FirstRow::new(row.line, names));
+                } else if let Some(first) = &mut opening {
+                    first.compare(names);
+                }
+                let [head, relation, tail] = names;
+                sink(head, relation, tail);
+            }
             Err(what) => report.skip(source, row.line, what, options)?,
         }
     }
 }
 
-/// Whether a first row names the columns rather than a triple.
-fn looks_like_header(names: [&str; 3]) -> bool {
-    const HEADS: &[&str] = &["head", "subject", "source", "h", "s"];
-    const RELATIONS: &[&str] = &["relation", "predicate", "property", "r", "p"];
-    const TAILS: &[&str] = &["tail", "object", "target", "t", "o"];
-    let words = [HEADS, RELATIONS, TAILS];
-    (0..3).all(|i| words[i].iter().any(|w| names[i].eq_ignore_ascii_case(w)))
+/// Words for head, relation and tail in a header, and letters, which are taken only in this order.
+const WORDS: [&[&str]; 3] =
+    [&["head", "subject", "source"], &["relation", "predicate", "property"], &["tail", "object", "target"]];
+const LETTERS: [&[&str]; 3] = [&["h", "s"], &["r", "p"], &["t", "o"]];
+
+/// The same as Neo4j has them, perhaps with a name before and a group after: `:START_ID(Movie)`.
+const NEO4J: [&str; 3] = ["START_ID", "TYPE", "END_ID"];
+
+/// Whether a field of a header is the word for a role: 0 head, 1 relation, 2 tail.
+fn is_word(field: &str, role: usize) -> bool {
+    let neo4j = |(_, word): (&str, &str)| word.split('(').next().is_some_and(|w| w.eq_ignore_ascii_case(NEO4J[role]));
+    WORDS[role].iter().any(|w| field.eq_ignore_ascii_case(w)) || field.rsplit_once(':').is_some_and(neo4j)
+}
+
+/// The columns of head, relation and tail, if the fields of a first row name them.
+fn named_columns(fields: &[&str], chosen: Option<[usize; 3]>) -> Option<[usize; 3]> {
+    let is_letter = |field: &str, role: usize| LETTERS[role].iter().any(|w| field.eq_ignore_ascii_case(w));
+    let in_order = |columns: [usize; 3]| {
+        let fits = |role: usize| fields.get(columns[role]).is_some_and(|f| is_word(f, role) || is_letter(f, role));
+        (0..3).all(fits).then_some(columns)
+    };
+    if chosen.is_some() {
+        return chosen.and_then(in_order);
+    }
+    if let Some(columns) = in_order([0, 1, 2]).filter(|_| fields.len() == 3) {
+        return Some(columns);
+    }
+    let mut columns = [0; 3];
+    for (role, column) in columns.iter_mut().enumerate() {
+        let mut named = (0..fields.len()).filter(|&i| is_word(fields[i], role));
+        *column = named.next()?;
+        if named.next().is_some() {
+            return None;
+        }
+    }
+    Some(columns)
+}
+
+/// Remembers a first row that was taken for a triple, until one of its names is met again.
+struct FirstRow {
+    line: u64,
+    names: [String; 3],
+    rows_after: u64,
+    met_again: bool,
+}
+
+impl FirstRow {
+    fn new(line: u64, names: [&str; 3]) -> FirstRow {
+        FirstRow { line, names: names.map(str::to_owned), rows_after: 0, met_again: false }
+    }
+
+    fn compare(&mut self, [head, relation, tail]: [&str; 3]) {
+        if self.met_again {
+            return;
+        }
+        self.rows_after += 1;
+        let [h, r, t] = &self.names;
+        self.met_again = relation == r || head == h || head == t || tail == h || tail == t;
+    }
+
+    /// Whether it may be a header after all. Two rows more are the least that says something.
+    fn is_odd(&self) -> bool {
+        !self.met_again && self.rows_after >= 2
+    }
 }
 
 fn is_blank(row: &[u8]) -> bool {
@@ -288,6 +360,18 @@ impl Rows {
     fn bytes(&self, row: &Row) -> &[u8] {
         let buffer = if row.had_quotes { &self.unquoted } else { &self.buffer };
         &buffer[row.range.clone()]
+    }
+
+    /// The columns of head, relation and tail, if this row names them.
+    fn header(&self, row: &Row, chosen: Option<[usize; 3]>) -> Option<[usize; 3]> {
+        // No header has as many columns, and most rows are none.
+        if self.fields.len() > 1000 {
+            return None;
+        }
+        let text = str::from_utf8(self.bytes(row)).ok()?;
+        let start = row.range.start;
+        let fields: Vec<&str> = self.fields.iter().map(|f| &text[f.start - start..f.end - start]).collect();
+        named_columns(&fields, chosen)
     }
 
     /// Head, relation and tail of a row that was cut into fields.

@@ -2,6 +2,7 @@
 //! was found and what was expected. What to do about it is a [`Remedy`]: the command says it as a flag, the server in words.
 
 use crate::{Format, GraphError, TopologyError};
+use std::borrow::Cow;
 use std::{fmt, io};
 
 /// Why a graph file could not be loaded.
@@ -48,6 +49,21 @@ pub enum LoadError {
         /// What the decompressor said.
         source: io::Error,
     },
+    /// A small packed file unpacks to very much.
+    #[error(
+        "{file}: {compression} data unpacks to more than {} MiB and {factor} times its own size, expected less",
+        floor >> 20
+    )]
+    Swollen {
+        /// The file as it was named.
+        file: String,
+        /// How it is compressed.
+        compression: Compression,
+        /// So many bytes any file may unpack to.
+        floor: u64,
+        /// And so many more for each packed byte.
+        factor: u64,
+    },
     /// The file is some archive or compressed stream that is not read here.
     #[error("{file}: found {found} data, expected text, gzip or zstd")]
     Archive {
@@ -55,6 +71,12 @@ pub enum LoadError {
         file: String,
         /// What its first bytes say.
         found: &'static str,
+    },
+    /// The text is JSON.
+    #[error("{file}: found JSON, expected tsv, csv, nt, ttl or rdfxml")]
+    Json {
+        /// The file as it was named.
+        file: String,
     },
     /// The text is UTF-16.
     #[error("{file}: found UTF-16 text, expected UTF-8")]
@@ -117,8 +139,9 @@ impl LoadError {
             LoadError::NotFound { .. } => Some(Remedy::CheckPath),
             LoadError::Directory { example, .. } => example.clone().map(Remedy::NameFile),
             LoadError::Damaged { .. } => Some(Remedy::FetchAgain),
-            LoadError::Archive { .. } => Some(Remedy::Unpack),
+            LoadError::Archive { .. } | LoadError::Swollen { .. } => Some(Remedy::Unpack),
             LoadError::Utf16 { .. } => Some(Remedy::ToUtf8 { from: "UTF-16" }),
+            LoadError::Json { .. } => Some(Remedy::FromJson),
             LoadError::UnknownFormat { .. } => Some(Remedy::NameFormat),
             LoadError::NoColumns { .. } => Some(Remedy::NoColumns),
             LoadError::Row { what, .. } => what.remedy(),
@@ -200,7 +223,7 @@ pub enum RowError {
         limit: usize,
     },
     /// A syntax error in an RDF file, in the words of the RDF parser.
-    #[error("{message}")]
+    #[error("{}", shown(.message))]
     Rdf {
         /// What was found.
         message: String,
@@ -245,6 +268,10 @@ pub enum Remedy {
         /// What its encoding is or may be.
         from: &'static str,
     },
+    /// Write triples in place of JSON, or name the format if it is none.
+    FromJson,
+    /// Say whether the first row is a header.
+    SayHeader,
     /// Say which format it is.
     NameFormat,
     /// Read it in this format.
@@ -279,6 +306,10 @@ impl fmt::Display for Remedy {
             Remedy::FetchAgain => f.write_str("fetch or compress the file again"),
             Remedy::Unpack => f.write_str("unpack it first"),
             Remedy::ToUtf8 { from } => write!(f, "convert the text from {from} to UTF-8"),
+            Remedy::FromJson => {
+                f.write_str("write one line per triple: head, relation and tail, with tabs between them")
+            }
+            Remedy::SayHeader => f.write_str("say whether the first row names the columns"),
             Remedy::NameFormat => f.write_str("name the format: tsv, csv, nt, ttl or rdfxml"),
             Remedy::Format { format, why } => write!(f, "read it as {format} ({why})"),
             Remedy::Columns { columns: [h, r, t], or_quote } => {
@@ -294,6 +325,27 @@ impl fmt::Display for Remedy {
             Remedy::Write(how) => f.write_str(how),
         }
     }
+}
+
+/// A piece of the input as a message may show it: without control characters, which could steer a terminal, and with its
+/// middle left out if it is long.
+pub(crate) fn shown(text: &str) -> String {
+    let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    shorten(text).chars().map(escape).collect()
+}
+
+/// A name in quotes, its middle left out if it is long.
+pub(crate) fn quote(name: &str) -> String {
+    format!("{:?}", shorten(name))
+}
+
+/// The beginning and the end of a long text.
+fn shorten(text: &str) -> Cow<'_, str> {
+    const START: usize = 120;
+    const END: usize = 60;
+    let start = text.char_indices().nth(START).map_or(text.len(), |(at, _)| at);
+    let end = text.char_indices().nth_back(END - 1).map_or(0, |(at, _)| at);
+    if end <= start { Cow::Borrowed(text) } else { Cow::Owned(format!("{}…{}", &text[..start], &text[end..])) }
 }
 
 /// How a file is compressed.

@@ -39,6 +39,37 @@ impl Format {
         }
     }
 
+    /// Whether a file begins as JSON does: an object with a key, or an array of objects, arrays or strings. A name of TSV or CSV
+    /// may begin with a bracket, but not with all that.
+    pub(crate) fn is_json(head: &[u8]) -> bool {
+        let text = String::from_utf8_lossy(head);
+        let text = text.trim_start();
+        // Tabs between the names of a row.
+        if text.lines().next().is_some_and(|line| line.matches('\t').count() >= 2) {
+            return false;
+        }
+        let inner = text.trim_start_matches(|c: char| c == '[' || c.is_ascii_whitespace());
+        let in_array = inner.len() < text.len();
+        let (in_object, rest) = match inner.strip_prefix('{') {
+            Some(rest) => (true, rest.trim_start()),
+            None => (false, inner),
+        };
+        // Up to the end of the first string.
+        let Some(rest) = rest.strip_prefix('"') else { return false };
+        let mut escaped = false;
+        let end = rest.find(|c: char| {
+            let closes = c == '"' && !escaped;
+            escaped = c == '\\' && !escaped;
+            closes
+        });
+        let after = end.and_then(|end| rest[end + 1..].trim_start().chars().next());
+        match after {
+            Some(':') => in_object,
+            Some(',' | ']') => in_array && !in_object,
+            _ => false,
+        }
+    }
+
     /// Told by the beginning of a file's content.
     pub(crate) fn sniff(head: &[u8]) -> Option<Format> {
         let text = String::from_utf8_lossy(head);
@@ -83,7 +114,7 @@ impl fmt::Display for Format {
 
 /// A format that is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown format \"{0}\"; expected tsv, csv, nt, ttl or rdfxml")]
+#[error("unknown format \"{}\"; expected tsv, csv, nt, ttl or rdfxml", crate::error::shown(.0))]
 pub struct UnknownFormat(pub String);
 
 impl FromStr for Format {
@@ -131,6 +162,32 @@ mod tests {
         assert_eq!(sniff("<?xml version=\"1.0\"?>\n<rdf:RDF>"), Some(Format::RdfXml));
         assert_eq!(sniff("a b c\n"), None);
         assert_eq!(sniff(""), None);
+    }
+
+    #[test]
+    fn json_is_told_from_names_with_brackets() {
+        let json = [
+            r#"{"head": "a", "relation": "r", "tail": "b"}"#,
+            "\n{\n  \"nodes\" : []}",
+            r#"[{"a\"b":1}]"#,
+            r#"[["a","r","b"]]"#,
+            r#"["a", "r", "b"]"#,
+        ];
+        assert!(json.iter().all(|text| Format::is_json(text.as_bytes())));
+        let names = [
+            "[a],r,b",
+            "{a},r,b",
+            "\"a\",r,b",
+            "\"a\": b,r,c",
+            "[\"a\" b],r,c",
+            "{\"a\"},r,b",
+            "{\"id\": 1}\tr\t{\"id\": 2}",
+            "[1,2],r,b",
+            "[] ,r,b",
+            "{",
+            "",
+        ];
+        assert!(!names.iter().any(|text| Format::is_json(text.as_bytes())));
     }
 
     #[test]

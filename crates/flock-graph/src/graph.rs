@@ -1,5 +1,6 @@
 //! A graph: two sets of names and a [`Topology`] over their ids.
 
+use crate::error::quote;
 use crate::names::{Batch, Names};
 use crate::prefixes::Prefixes;
 use crate::topology::{Edit, Topology, TopologyError, Triple};
@@ -12,6 +13,10 @@ const NEAR: usize = 3;
 
 /// So many names are looked up together.
 const PENDING: usize = 128;
+
+/// Duplicates are dropped when the list has grown to so many triples, and each time it has doubled since: a file of
+/// duplicates takes no more memory than this.
+const MANY: usize = 4 << 20;
 
 /// A knowledge graph with names.
 #[derive(Debug, Clone)]
@@ -212,7 +217,7 @@ impl fmt::Display for UnknownName {
             NameKind::Entity => ("a relation", "entities"),
             NameKind::Relation => ("an entity", "relations"),
         };
-        write!(f, "unknown {} {:?}", self.kind, self.name)?;
+        write!(f, "unknown {} {}", self.kind, quote(&self.name))?;
         if self.is_other_kind {
             write!(f, " (that is the name of {other})")?;
         }
@@ -225,7 +230,7 @@ impl fmt::Display for UnknownName {
 }
 
 fn quoted(names: &[String]) -> String {
-    let quoted: Vec<String> = names.iter().map(|n| format!("{n:?}")).collect();
+    let quoted: Vec<String> = names.iter().map(|n| quote(n)).collect();
     quoted.join(", ")
 }
 
@@ -256,6 +261,10 @@ pub struct GraphBuilder {
     entities: Names,
     relations: Names,
     triples: Vec<Triple>,
+    /// Duplicates that were dropped.
+    dropped: usize,
+    /// How many triples there may be before duplicates are looked for; 0: [`MANY`].
+    limit: usize,
     prefixes: Prefixes,
     /// Heads and tails of the last triples, whose ids are not looked up yet.
     pending: Batch,
@@ -298,6 +307,13 @@ impl GraphBuilder {
         for (triple, ids) in self.triples[open..].iter_mut().zip(self.ids.chunks_exact(2)) {
             (triple.head, triple.tail) = (ids[0], ids[1]);
         }
+        if self.triples.len() >= self.limit.max(MANY) {
+            let before = self.triples.len();
+            self.triples.sort_unstable_by_key(|t| (t.relation, t.head, t.tail));
+            self.triples.dedup();
+            self.dropped += before - self.triples.len();
+            self.limit = 2 * self.triples.len();
+        }
     }
 
     /// Prefixes for showing IRIs.
@@ -315,7 +331,7 @@ impl GraphBuilder {
 
     /// How many triples were added, duplicates included.
     pub fn len(&self) -> usize {
-        self.triples.len()
+        self.triples.len() + self.dropped
     }
 
     /// Whether no triple was added.
@@ -340,5 +356,22 @@ impl GraphBuilder {
             topology: Arc::new(topology),
             prefixes: self.prefixes,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn duplicates_take_no_memory() {
+        let mut builder = GraphBuilder::new();
+        for _ in 0..MANY + 1000 {
+            builder.add("a", "r", "b");
+        }
+        builder.add("b", "r", "a");
+        assert!(builder.triples.len() < 2000);
+        assert_eq!(builder.len(), MANY + 1001);
+        assert_eq!(builder.finish().unwrap().topology().num_triples(), 2);
     }
 }

@@ -31,7 +31,9 @@ mod turtle;
 pub use error::{Compression, LoadError, Remedy, RowError};
 pub use format::{Format, UnknownFormat};
 pub use graph::{Graph, GraphBuilder, GraphError, NameKind, NamedEdit, UnknownName};
-pub use load::{LoadOptions, LoadReport, SkippedRow, for_each_triple, load, load_many, load_reader};
+pub use load::{
+    LoadOptions, LoadReport, LoadWarning, MaybeHeader, SkippedRow, for_each_triple, load, load_many, load_reader,
+};
 pub use mask::Mask;
 pub use names::Names;
 pub use prefixes::Prefixes;

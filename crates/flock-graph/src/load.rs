@@ -1,12 +1,13 @@
 //! From files to a [`Graph`].
 
 use crate::delimited;
-use crate::error::{LoadError, RowError};
+use crate::error::{LoadError, Remedy, RowError, quote};
 use crate::format::Format;
 use crate::graph::{Graph, GraphBuilder};
 use crate::prefixes::Prefixes;
 use crate::rdf::{self, Anonymous};
 use crate::source::Source;
+use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -35,6 +36,8 @@ pub struct LoadReport {
     pub format: Format,
     /// Whether a header row was left out.
     pub header: bool,
+    /// The columns (from 0) of head, relation and tail, if they were chosen or the header named them in another order.
+    pub columns: Option<[usize; 3]>,
     /// Rows of TSV and CSV, without blank lines and header; statements of RDF.
     pub rows: u64,
     /// Distinct triples, which are in the graph.
@@ -47,6 +50,65 @@ pub struct LoadReport {
     pub skipped: u64,
     /// What was wrong with the first of them.
     pub first_skipped: Option<SkippedRow>,
+    /// First rows that were taken for triples and may be headers.
+    pub maybe_header: Vec<MaybeHeader>,
+}
+
+/// A first row whose names occur nowhere else in the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MaybeHeader {
+    /// The file as it was named.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u64,
+    /// What was taken for head, relation and tail.
+    pub names: [String; 3],
+}
+
+/// What someone who loaded a graph should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LoadWarning {
+    /// Malformed rows were left out.
+    Skipped {
+        /// How many.
+        skipped: u64,
+        /// Of how many.
+        rows: u64,
+        /// The first of them.
+        first: SkippedRow,
+    },
+    /// A header may have become a triple.
+    MaybeHeader(MaybeHeader),
+}
+
+impl LoadWarning {
+    /// What to do about it, where something is known to help.
+    pub fn remedy(&self) -> Option<Remedy> {
+        match self {
+            LoadWarning::Skipped { first, .. } => first.what.remedy(),
+            LoadWarning::MaybeHeader(_) => Some(Remedy::SayHeader),
+        }
+    }
+}
+
+impl fmt::Display for LoadWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadWarning::Skipped { skipped, rows, first } => {
+                write!(f, "{skipped} of {rows} rows skipped as malformed; the first: {first}")
+            }
+            LoadWarning::MaybeHeader(MaybeHeader { file, line, names }) => {
+                let [head, relation, tail] = names.each_ref().map(|name| quote(name));
+                write!(
+                    f,
+                    "{file}:{line}: {head}, {relation}, {tail} was read as a triple, but none of these names comes again: "
+                )?;
+                f.write_str("it may be a header")
+            }
+        }
+    }
 }
 
 /// A malformed row that was left out.
@@ -67,19 +129,38 @@ impl LoadReport {
         LoadReport {
             format,
             header: false,
+            columns: None,
             rows: 0,
             triples: 0,
             duplicates: 0,
             literals: 0,
             skipped: 0,
             first_skipped: None,
+            maybe_header: Vec::new(),
         }
     }
 
-    /// How many rows were skipped and why the first of them was, if any were.
+    /// What may have gone wrong.
+    pub fn warnings(&self) -> Vec<LoadWarning> {
+        let (skipped, rows) = (self.skipped, self.rows);
+        let bad = self.first_skipped.iter().map(|first| LoadWarning::Skipped { skipped, rows, first: first.clone() });
+        bad.chain(self.maybe_header.iter().cloned().map(LoadWarning::MaybeHeader)).collect()
+    }
+
+    /// What was left out although nothing is wrong with it, if more than duplicates: `header row, 2 literals, 1 duplicate`.
     pub fn left_out(&self) -> Option<String> {
-        let first = self.first_skipped.as_ref()?;
-        Some(format!("{} of {} rows skipped as malformed; the first: {first}", self.skipped, self.rows))
+        if !self.header && self.literals == 0 {
+            return None;
+        }
+        let header = self.header.then(|| match self.columns {
+            Some([h, r, t]) => format!("header row (columns {}, {} and {})", h + 1, r + 1, t + 1),
+            None => "header row".to_owned(),
+        });
+        let counted = |count: u64, what: &str| {
+            (count > 0).then(|| format!("{count} {what}{}", if count == 1 { "" } else { "s" }))
+        };
+        let parts = [header, counted(self.literals, "literal"), counted(self.duplicates, "duplicate")];
+        Some(parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
     }
 
     /// Counts a bad row if that is allowed.

@@ -3,9 +3,11 @@
 use crate::error::{Compression, LoadError, RowError};
 use crate::format::Format;
 use crate::load::LoadOptions;
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::Path;
+use std::rc::Rc;
 
 /// So much of the (unpacked) beginning is looked at to tell the format.
 const HEAD: usize = 16 << 10;
@@ -55,7 +57,8 @@ impl<'a> Source<'a> {
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Compression::Zstd),
             _ => None,
         };
-        let packed = Cursor::new(magic).chain(reader);
+        let packed_bytes = Rc::new(Cell::new(0));
+        let packed = Counted { reader: Cursor::new(magic).chain(reader), bytes: packed_bytes.clone() };
         let reader: Box<dyn Read + 'a> = match compression {
             None => Box::new(packed),
             Some(Compression::Gzip) => {
@@ -66,6 +69,10 @@ impl<'a> Source<'a> {
                 Ok(decoder) => Box::new(decoder),
                 Err(source) => return Err(LoadError::Io { file, source }),
             },
+        };
+        let reader: Box<dyn Read + 'a> = match compression {
+            Some(_) => Box::new(Unpacked { reader, bytes: 0, packed_bytes }),
+            None => reader,
         };
         let reader: Box<dyn Read + 'a> = match options.max_bytes {
             Some(most) => Box::new(Limited { reader, most, left: most }),
@@ -79,6 +86,10 @@ impl<'a> Source<'a> {
         }
         if head.starts_with(b"\xef\xbb\xbf") {
             head.drain(..3);
+        }
+        // Who names the format knows better.
+        if options.format.is_none() && Format::is_json(&head) {
+            return Err(LoadError::Json { file: source.file });
         }
         let told = options.format.or_else(|| Format::from_name(&source.file));
         source.format = match told.or_else(|| Format::sniff(&head)) {
@@ -107,7 +118,14 @@ impl<'a> Source<'a> {
         if let Some(TooMuch(limit)) = source.get_ref().and_then(|e| e.downcast_ref()) {
             return LoadError::TooMuch { file, limit: *limit };
         }
+        let swollen = source.get_ref().and_then(|e| e.downcast_ref::<Swollen>());
         match self.compression {
+            Some(compression) if swollen.is_some() => LoadError::Swollen {
+                file,
+                compression,
+                floor: Unpacked::<File>::FLOOR,
+                factor: Unpacked::<File>::FACTOR,
+            },
             Some(compression) => LoadError::Damaged { file, compression, source },
             None => LoadError::Io { file, source },
         }
@@ -134,6 +152,51 @@ impl<R: Read> Read for Limited<R> {
         match self.left.checked_sub(len as u64) {
             Some(left) => self.left = left,
             None => return Err(io::Error::other(TooMuch(self.most))),
+        }
+        Ok(len)
+    }
+}
+
+/// Counts the bytes that are read.
+struct Counted<R> {
+    reader: R,
+    bytes: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = self.reader.read(buffer)?;
+        self.bytes.set(self.bytes.get() + len as u64);
+        Ok(len)
+    }
+}
+
+/// Fails when packed data unpacks to more than data of this kind does: a few bytes can stand for more than anybody has time
+/// to read.
+struct Unpacked<R> {
+    reader: R,
+    bytes: u64,
+    packed_bytes: Rc<Cell<u64>>,
+}
+
+/// Packed data that unpacks to too much.
+#[derive(Debug, thiserror::Error)]
+#[error("unpacks to too much")]
+struct Swollen;
+
+impl<R> Unpacked<R> {
+    /// Any file may unpack to so much.
+    const FLOOR: u64 = 256 << 20;
+    /// Then so many bytes for each packed one: files of triples shrink to a fifth or, at most, to a fiftieth.
+    const FACTOR: u64 = 200;
+}
+
+impl<R: Read> Read for Unpacked<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = self.reader.read(buffer)?;
+        self.bytes += len as u64;
+        if self.bytes > Self::FLOOR.saturating_add(Self::FACTOR.saturating_mul(self.packed_bytes.get())) {
+            return Err(io::Error::other(Swollen));
         }
         Ok(len)
     }

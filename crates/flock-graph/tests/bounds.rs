@@ -1,41 +1,18 @@
 //! Small files that stand for much, and streams without an end: each ends in a typed error, and with little memory.
 
 use flock_graph::{LoadError, LoadOptions, load_reader};
-use std::alloc::{GlobalAlloc, Layout, System};
+use peak_alloc::PeakAlloc;
 use std::io::{self, Read};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-
-/// Counts the bytes that are held, and the most that ever were.
-struct Counting;
-
-static HELD: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: everything is handed to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let held = HELD.fetch_add(layout.size(), Relaxed) + layout.size();
-        PEAK.fetch_max(held, Relaxed);
-        // SAFETY: the caller's promises are the system's conditions.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static MEMORY: PeakAlloc = PeakAlloc;
 
 /// Loads a stream and gives the error with the most MiB held on the way.
 fn attack(name: &str, content: impl Read) -> (LoadError, usize) {
-    let before = HELD.load(Relaxed);
-    PEAK.store(before, Relaxed);
+    MEMORY.reset_peak_usage();
+    let before = MEMORY.current_usage();
     let result = load_reader(name, content, &LoadOptions::default());
-    let peak = (PEAK.load(Relaxed) - before) >> 20;
+    let peak = (MEMORY.peak_usage() - before) >> 20;
     (result.expect_err(name), peak)
 }
 

@@ -708,6 +708,133 @@ fn xml_entities_that_swell_are_refused() {
     assert!(e.starts_with("g.rdf:") && e.contains("an XML entity of more than 65536 bytes"), "{e}");
 }
 
+/// Columns are found by the names that a header gives them.
+#[test]
+fn headers_name_the_columns() {
+    let rows = "Lisbon\tPortugal\tcapital of\nPortugal\tSpain\tborders\nSpain\tPortugal\tborders\n";
+    for header in [":START_ID\t:END_ID\t:TYPE", ":start_id(City)\tb:END_ID(Country)\t:TYPE", "source\tTarget\trelation"]
+    {
+        for options in [LoadOptions::default(), LoadOptions { header: Some(true), ..LoadOptions::default() }] {
+            let (graph, report) = read("g.tsv", format!("{header}\n{rows}"), &options);
+            assert_eq!(triples(&graph), tsv_triples(), "{header}");
+            assert_eq!((report.header, report.columns, report.rows), (true, Some([0, 2, 1]), 3));
+            assert_eq!(report.left_out().as_deref(), Some("header row (columns 1, 3 and 2)"));
+            assert!(report.warnings().is_empty());
+        }
+    }
+    // Other columns do not matter then.
+    let wide = ":START_ID,since,:END_ID,:TYPE\nLisbon,1255,Portugal,capital of\nPortugal,,Spain,borders\nSpain,,Portugal,borders\n";
+    let (graph, report) = default("g.csv", wide);
+    assert_eq!((triples(&graph), report.columns), (tsv_triples(), Some([0, 3, 2])));
+    // Chosen columns win, and a row that is said to be a triple is one.
+    let chosen = LoadOptions { columns: Some([2, 3, 0]), ..LoadOptions::default() };
+    let (graph, report) = read("g.csv", wide, &chosen);
+    assert_eq!((graph.entities().get(0), report.header), (":END_ID", false));
+    let keep = LoadOptions { header: Some(false), ..LoadOptions::default() };
+    assert_eq!(read("g.tsv", ":START_ID\t:END_ID\t:TYPE\n", &keep).1.triples, 1);
+    // Letters are names as well, unless they stand in their order; and a word twice says nothing.
+    for row in ["h\tt\tr\n", "t\tr\th\n", "head\thead\ttail\n", "source\tsubject\tobject\n"] {
+        assert_eq!(default("g.tsv", row).1.triples, 1, "{row}");
+    }
+}
+
+/// A header in words of its own becomes a triple, but not without a word.
+#[test]
+fn first_rows_that_may_be_headers() {
+    let rows = "aspirin,inhibits,COX1\naspirin,inhibits,COX2\nibuprofen,inhibits,COX1\n";
+    let csv = format!("Compound,Interaction,Entity B\n{rows}");
+    let (_, report) = default("g.csv", &csv);
+    assert_eq!((report.header, report.triples), (false, 4));
+    let warnings = report.warnings();
+    assert_eq!(warnings.len(), 1);
+    assert_eq!(
+        format!("{}; hint: {}", warnings[0], warnings[0].remedy().unwrap()),
+        "g.csv:1: \"Compound\", \"Interaction\", \"Entity B\" was read as a triple, but none of these names comes again: \
+         it may be a header; hint: say whether the first row names the columns"
+    );
+    // Nothing is said about a first row like others, about files too short to tell, and to those who said what it is.
+    let quiet = |content: &str, options: &LoadOptions| assert!(read("g.csv", content, options).1.warnings().is_empty());
+    quiet(rows, &LoadOptions::default());
+    quiet("a,b,c\nd,e,f\n", &LoadOptions::default());
+    quiet(&format!("x,y,aspirin\n{rows}"), &LoadOptions::default());
+    for header in [true, false] {
+        quiet(&csv, &LoadOptions { header: Some(header), ..LoadOptions::default() });
+    }
+    assert_eq!(read("g.csv", &csv, &LoadOptions { header: Some(true), ..LoadOptions::default() }).1.triples, 3);
+    // Both warnings of one file.
+    let (_, report) = read("g.csv", format!("{csv}bad\n"), &lenient());
+    assert_eq!(report.warnings().len(), 2);
+    assert!(report.warnings()[0].to_string().starts_with("1 of 5 rows skipped as malformed; the first: g.csv:5: "));
+    assert_eq!(default("g.nt", N_TRIPLES).1.left_out().as_deref(), Some("2 literals"));
+}
+
+#[test]
+fn json_is_no_graph() {
+    let lines = "{\"head\": \"a\", \"relation\": \"r\", \"tail\": \"b\"}\n".repeat(3);
+    for name in ["g.json", "g", "g.csv", "g.tsv"] {
+        let want = "found JSON, expected tsv, csv, nt, ttl or rdfxml; \
+                    hint: write one line per triple: head, relation and tail, with tabs between them";
+        assert_eq!(said(&error(name, &lines)), format!("{name}: {want}"));
+    }
+    let csv = LoadOptions { format: Some(Format::Csv), ..LoadOptions::default() };
+    assert_eq!(read("g.json", lines, &csv).1.triples, 1);
+}
+
+/// Whatever a message shows of the input has no control characters in it and is short.
+#[test]
+fn messages_show_little_of_the_input() {
+    let long = "x".repeat(60_000);
+    let cases = [
+        ("g.nt", format!("<a:b> <a:c> {long} .\n")),
+        ("g.nt", "<a:b> <a:c> \u{1b}[2J\u{7}\u{9b} .\n".to_owned()),
+        ("g.nt", "<a:b> <a:\u{1b}[2J> <a:d> .\n".to_owned()),
+        ("g.ttl", format!("<a:b> <a:c> {long}:d .\n")),
+        ("g.ttl", "<a:b> a \u{1b} .\n".to_owned()),
+        ("g.ttl", format!("<a:b> a {long}\u{1b} .\n")),
+        ("g.ttl", format!("<a:b> \"{long}\u{1b}[2J\" <a:d> .\n")),
+        ("g.rdf", xml("", "", &format!("{long}\u{1b}"))),
+        ("g.rdf", xml("", "", &format!("<e:a rdf:about=\"no scheme \u{1b}{long}\"/>"))),
+        ("g.rdf", xml("", "", &format!("<e:a>&{long};</e:a>"))),
+        ("g.rdf", xml("", "", &format!("<{long}:a/>"))),
+        ("g.rdf", xml("", "", &format!("<e:\u{1b}/></e:{long}>"))),
+    ];
+    for (name, content) in &cases {
+        let message = error(name, content).to_string();
+        // Twelve times 180 characters: no escape is longer.
+        assert!(message.len() < 2400 && !message.contains(char::is_control), "{message}");
+    }
+    let (graph, _) = default("g.tsv", TSV);
+    let message = graph.parse_entity(&format!("{long}\u{1b}\u{202e}")).unwrap_err().to_string();
+    let (start, end) = ("x".repeat(120), "x".repeat(58));
+    assert!(message.starts_with(&format!("unknown entity \"{start}…{end}\\u{{1b}}\\u{{202e}}\"; ")), "{message}");
+}
+
+/// A few packed bytes can stand for triples without an end.
+#[test]
+fn packed_duplicates_come_to_an_end() {
+    // A MiB of one triple packs to 2 KiB with gzip and to less with zstd; 500 of them follow each other.
+    let best = |content: &[u8]| {
+        let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        out.write_all(content).unwrap();
+        out.finish().unwrap()
+    };
+    let row = format!("{}\tr\tb\n", "a".repeat(4000));
+    let rows = row.repeat((1 << 20) / row.len());
+    for (name, packed) in [("g.tsv.gz", best(rows.as_bytes())), ("g.tsv.zst", zstd(rows.as_bytes()))] {
+        assert!(packed.len() < 2100, "{}", packed.len());
+        let e = said(&error(name, packed.repeat(500)));
+        let kind = if name.ends_with("gz") { "gzip" } else { "zstd" };
+        assert_eq!(
+            e,
+            format!(
+                "{name}: {kind} data unpacks to more than 256 MiB and 200 times its own size, expected less; \
+                 hint: unpack it first"
+            )
+        );
+        assert_eq!(default(name, packed.repeat(100)).1.triples, 1);
+    }
+}
+
 const RDF: &str = "xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" xmlns:e=\"http://example.org/\"";
 
 fn xml(doctype: &str, attributes: &str, body: &str) -> String {

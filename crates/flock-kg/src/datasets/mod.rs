@@ -309,7 +309,8 @@ pub(crate) fn validation(path: &Path) -> Result<TestSet, DatasetError> {
 
 fn graph_file(path: &Path, options: &LoadOptions, holdout: f64, seed: u64) -> Result<Training, DatasetError> {
     let (graph, report) = flock_graph::load(path, options)?;
-    let left_out = report.left_out().map(|rows| format!("warning: {rows}"));
+    let warnings: Vec<String> = report.warnings().iter().map(|warning| format!("warning: {warning}")).collect();
+    let left_out = (!warnings.is_empty()).then(|| warnings.join("\n"));
     let name = path.file_stem().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
     let all = graph.topology();
     // One triple at least stays to train on.
