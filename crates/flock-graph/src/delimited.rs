@@ -18,6 +18,9 @@ pub(crate) const MAX_ROW: usize = 16 << 20;
 /// A longer name is an error: it is some other file, or a column of text.
 pub(crate) const MAX_NAME: usize = 64 << 10;
 
+/// A row of more fields is an error: each takes more memory than its separator.
+pub(crate) const MAX_FIELDS: usize = 64 << 10;
+
 /// Bytes read at a time.
 const CHUNK: usize = 256 << 10;
 
@@ -273,14 +276,18 @@ impl Rows {
         }
         let separator = if self.csv { b',' } else { b'\t' };
         self.fields.clear();
-        let mut from = self.start;
+        let (mut from, mut result) = (self.start, Ok(()));
         for at in memchr_iter(separator, &rest[..content]) {
+            if self.fields.len() == MAX_FIELDS {
+                result = Err(RowError::ManyFields);
+                break;
+            }
             self.fields.push(from..self.start + at);
             from = self.start + at + 1;
         }
         let range = self.start..self.start + content;
         self.fields.push(from..range.end);
-        let row = Row { line: self.line, range, had_quotes: false, result: Ok(()) };
+        let row = Row { line: self.line, range, had_quotes: false, result };
         Cut::Row { row, len, lines: 1 }
     }
 
@@ -323,6 +330,10 @@ impl Rows {
                 let cr = rest.get(end) != Some(&b',') && rest[at..end].ends_with(b"\r");
                 self.unquoted.extend_from_slice(&rest[at..end - usize::from(cr)]);
                 at = end;
+            }
+            if self.fields.len() == MAX_FIELDS {
+                result = Err(RowError::ManyFields);
+                break;
             }
             self.fields.push(from..self.unquoted.len());
             match rest[at..] {

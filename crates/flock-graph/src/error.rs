@@ -200,6 +200,9 @@ pub enum RowError {
     /// A row longer than any sensible one.
     #[error("found a row of more than {} MiB, expected one triple per line", crate::delimited::MAX_ROW >> 20)]
     TooLong,
+    /// A row of more fields than any sensible one.
+    #[error("found a row of more than {} fields, expected one triple per line", crate::delimited::MAX_FIELDS)]
+    ManyFields,
     /// A name longer than any sensible one.
     #[error("found a name of more than {} KiB, expected a shorter one", crate::delimited::MAX_NAME >> 10)]
     LongName,
@@ -246,7 +249,7 @@ impl RowError {
                 Some(Remedy::Write("shorten the namespaces and entities, or write the file as N-Triples"))
             }
             RowError::TooMany { .. } => Some(Remedy::Write("write the file as N-Triples")),
-            RowError::TooLong | RowError::LongName => None,
+            RowError::TooLong | RowError::ManyFields | RowError::LongName => None,
         }
     }
 }

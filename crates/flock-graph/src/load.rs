@@ -36,7 +36,7 @@ pub struct LoadReport {
     pub format: Format,
     /// Whether a header row was left out.
     pub header: bool,
-    /// The columns (from 0) of head, relation and tail, if they were chosen or the header named them in another order.
+    /// The columns (from 0) of head, relation and tail in a file with a header, unless they are the first three in order.
     pub columns: Option<[usize; 3]>,
     /// Rows of TSV and CSV, without blank lines and header; statements of RDF.
     pub rows: u64,

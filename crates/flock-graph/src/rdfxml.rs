@@ -11,7 +11,7 @@ use crate::load::LoadOptions;
 use crate::prefixes::Prefixes;
 use crate::rdf::{Budget, Pass, declare, rdf_remedy};
 use crate::source::Source;
-use crate::turtle::{MAX_DEPTH, MAX_PREFIXES};
+use crate::turtle::MAX_DEPTH;
 use memchr::{memchr, memchr_iter};
 use oxrdfxml::{RdfXmlParseError, RdfXmlParser};
 use quick_xml::events::{BytesStart, Event};
@@ -31,6 +31,9 @@ const MAX_ENTITY: usize = 64 << 10;
 
 /// The most attributes of an element: the tokeniser compares each with all before.
 const MAX_ATTRIBUTES: usize = 1024;
+
+/// The most prefixes in force at a time: the tokeniser looks through them all for each name.
+const MAX_PREFIXES: usize = 1024;
 
 /// The most members of a collection: the parser makes two statements of each, all at the end.
 const MAX_MEMBERS: usize = 1 << 18;
@@ -258,7 +261,7 @@ impl Measure {
         let (namespace, local) = tokens.resolve_element(start.name());
         let mut bytes = self.name(&namespace, local);
         let mut element = Element { base: self.open.last().map_or(0, |e| e.base), ..Element::default() };
-        let mut attributes = 0;
+        let (mut attributes, mut longest) = (0, 0);
         // The parser stops at a broken attribute.
         for attribute in start.attributes().with_checks(false).map_while(Result::ok) {
             attributes += 1;
@@ -266,13 +269,14 @@ impl Measure {
                 return Err(RowError::TooMany { what: "attributes of an element", limit: MAX_ATTRIBUTES });
             }
             let value = self.expanded(&attribute.value);
-            bytes += value;
+            bytes = bytes.saturating_add(value);
+            longest = longest.max(value);
             if attribute.key.as_namespace_binding().is_some() {
                 element.prefixes += 1;
                 element.prefix_bytes += attribute.key.0.len() + attribute.value.len();
             }
             let (namespace, local) = tokens.resolve_attribute(attribute.key);
-            bytes += self.name(&namespace, local);
+            bytes = bytes.saturating_add(self.name(&namespace, local));
             if namespace == ResolveResult::Bound(Namespace(XML)) && local.as_ref() == b"base" {
                 if value > MAX_NAME {
                     return Err(RowError::LongName);
@@ -282,7 +286,11 @@ impl Measure {
             element.special |= may_be_parse_type(&namespace, local);
         }
         // Any attribute may be an IRI that is put after the base.
-        bytes += attributes * element.base;
+        bytes = bytes.saturating_add(attributes * element.base);
+        // It may also be the subject, or the language, of a statement for each of the others.
+        if longest > MAX_NAME {
+            bytes = bytes.saturating_add(longest.saturating_mul(attributes));
+        }
         self.prefixes += element.prefixes;
         self.prefix_bytes += element.prefix_bytes;
         if self.prefixes > MAX_PREFIXES {
@@ -294,7 +302,7 @@ impl Measure {
                 return Err(RowError::TooMany { what: "members of a collection", limit: MAX_MEMBERS });
             }
             // An XML literal repeats all declarations in each of its elements.
-            bytes += self.prefix_bytes;
+            bytes = bytes.saturating_add(self.prefix_bytes);
         }
         self.open.push(element);
         self.budget.spend(bytes)

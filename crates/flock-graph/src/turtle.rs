@@ -22,7 +22,7 @@ const PIECE: usize = 32 << 10;
 pub(crate) const MAX_DEPTH: usize = 1024;
 
 /// The most prefixes.
-pub(crate) const MAX_PREFIXES: usize = 4096;
+const MAX_PREFIXES: usize = 4096;
 
 /// The most bytes of all namespaces together.
 const MAX_NAMESPACES: usize = 4 << 20;

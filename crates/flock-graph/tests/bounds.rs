@@ -132,6 +132,33 @@ fn little_memory_for_files_that_swell() {
             "more than 1024 open brackets",
         ),
         ("lists in Turtle", "g.ttl", format!("<e:a> <e:r> {}", "(".repeat(4 << 20)), "more than 1024 open brackets"),
+        (
+            "a long subject with many statements",
+            "g.rdf",
+            xml(
+                "",
+                "",
+                &format!("<e:a rdf:about=\"e:{}\" {}/>", long.repeat(20), each(1000, &|i| format!("e:p{i}=\"\" "))),
+            ),
+            "names written out",
+        ),
+        (
+            "a long language",
+            "g.rdf",
+            xml(
+                "",
+                "",
+                &format!(
+                    "<e:a xml:lang=\"x{}\" {}/>",
+                    "-aaaaaaaa".repeat(200_000),
+                    each(1000, &|i| format!("e:p{i}=\"\" "))
+                ),
+            ),
+            "names written out",
+        ),
+        ("a row of tabs", "g.tsv", "\t".repeat(12 << 20), "more than 65536 fields"),
+        ("a row of commas", "g.csv", ",".repeat(12 << 20), "more than 65536 fields"),
+        ("a row of quotes", "g.csv", "\"\",".repeat(4 << 20), "more than 65536 fields"),
     ];
     for (what, name, content, want) in cases {
         let (error, peak) = attack(name, content.as_bytes());
