@@ -1,6 +1,8 @@
 //! PyTorch files: those built here instruction by instruction, one that PyTorch itself wrote, and hostile ones.
 
 mod common;
+#[path = "../../../fuzz/targets/pth.rs"]
+mod target;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{Cursor, Write};
@@ -676,4 +678,18 @@ fn twenty_thousand_damaged_files() {
     eprintln!("{refused} of 20000 refused; the most memory for one was {largest} bytes");
     assert!(refused > 15_000, "{refused}");
     assert!(largest < bound, "{largest} bytes for a file of {}", stored.len());
+}
+
+/// The seeds of the fuzz target, run without a fuzzer: whole and cut short.
+#[test]
+fn seeds_of_the_fuzz_target() {
+    let _turn = turn();
+    let seeds = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/pth");
+    let mut count = 0;
+    for entry in std::fs::read_dir(seeds).unwrap() {
+        let seed = std::fs::read(entry.unwrap().path()).unwrap();
+        (0..=seed.len()).for_each(|len| target::run(&seed[..len]));
+        count += 1;
+    }
+    assert!(count >= 3, "{seeds} has {count} seeds");
 }
