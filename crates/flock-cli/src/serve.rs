@@ -63,7 +63,7 @@ pub fn run(args: args::Serve) -> Result<(), Failure> {
         say!("warning: {} can be reached from other machines; without --token edits are refused", options.listen);
     }
     serve(options, |address| say!("listening on http://{address}/ (Ctrl-C ends)")).map_err(|e| match &e {
-        ServeError::Listen { .. } => error(format!("{e}; hint: --listen with another address or port")),
+        ServeError::Listen { .. } => Failure::Error(format!("{e}; hint: --listen with another address or port")),
         _ => error(e),
     })
 }
@@ -94,5 +94,5 @@ fn not_opened(e: LiveError) -> Failure {
         StoreRemedy::MakeRoom => "make room on the disk",
         _ => "can file and directory be written? --edits FILE names another place",
     };
-    error(format!("{e}; hint: {hint}"))
+    Failure::Error(format!("{e}; hint: {hint}"))
 }

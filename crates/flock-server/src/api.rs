@@ -183,6 +183,12 @@ pub struct Uploaded {
     entities: u32,
     relations: u32,
     triples: usize,
+    /// What was left out of the file, if anything but repeated triples.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out: Option<String>,
+    /// What may have gone wrong, such as a header that was read as a triple.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 /// What any route may say instead of an answer.
@@ -843,7 +849,8 @@ pub async fn graphs(State(app): Shared, q: Queried<UploadQuery>, request: Reques
         load_reader(&shown, blocks, &LoadOptions { format, max_bytes, ..LoadOptions::default() })
     };
     let loaded = tokio::task::spawn_blocking(load).await.map_err(broken)?;
-    let (graph, _) = loaded.map_err(|e| Problem::bad_graph(&e, &name))?;
+    let (graph, report) = loaded.map_err(|e| Problem::bad_graph(&e))?;
+    let warnings = report.warnings().iter().map(ToString::to_string).collect();
     let (entities, relations) = (graph.topology().num_nodes(), graph.topology().num_relations());
     let triples = graph.topology().num_triples();
     let live = Live::open(name, graph, None, Default::default())?;
@@ -856,5 +863,5 @@ pub async fn graphs(State(app): Shared, q: Queried<UploadQuery>, request: Reques
     while uploads.len() > app.limits.graphs || uploads.len() > 1 && memory(&uploads) > app.limits.graphs_memory {
         uploads.pop_front();
     }
-    Ok(Json(Uploaded { graph: id, entities, relations, triples }))
+    Ok(Json(Uploaded { graph: id, entities, relations, triples, left_out: report.left_out(), warnings }))
 }

@@ -127,38 +127,33 @@ impl Problem {
     }
 
     /// Why an uploaded file is no graph. `name` is what it was called, with which all of the loader's messages begin.
-    pub fn bad_graph(e: &LoadError, name: &str) -> Problem {
-        let remedy = match e {
-            LoadError::UnknownFormat { .. } => {
+    pub fn bad_graph(e: &LoadError) -> Problem {
+        // Remedies in the API's own terms, where it has some; else in the loader's words, which name no flag.
+        let own = match e {
+            LoadError::UnknownFormat { .. } => Some(
                 "say the format: Content-Type text/csv, text/turtle or application/n-triples, or a name that ends in .tsv, \
-                 .csv, .ttl or .nt"
-            }
-            LoadError::Row { what: RowError::Fields { .. }, .. } => {
+                 .csv, .ttl or .nt",
+            ),
+            LoadError::Row { what: RowError::Fields { .. }, .. } => Some(
                 "send three fields in a row, head, relation and tail: separated by tabs as text/tab-separated-values, or by \
-                 commas as text/csv"
+                 commas as text/csv",
+            ),
+            LoadError::Row { what: RowError::EmptyField { .. }, .. } => Some("fill the field in, or leave the row out"),
+            LoadError::Utf16 { .. } | LoadError::Row { what: RowError::InvalidUtf8 { .. }, .. } => {
+                Some("send UTF-8 text")
             }
-            LoadError::Row { what: RowError::EmptyField { .. }, .. } => "fill the field in, or leave the row out",
-            LoadError::Row { what: RowError::OpenQuote | RowError::TextAfterQuote, .. } => {
-                "write a quote inside a name as two quotes"
-            }
-            LoadError::Utf16 { .. } | LoadError::Row { what: RowError::InvalidUtf8 { .. }, .. } => "send UTF-8 text",
-            LoadError::Archive { .. } => "send plain text, or text packed with gzip or zstd",
-            LoadError::Damaged { .. } => "pack the file again, or send plain text",
-            _ => "send a file with at least one triple in TSV, CSV, Turtle or N-Triples",
+            LoadError::Archive { .. } => Some("send plain text, or text packed with gzip or zstd"),
+            LoadError::Damaged { .. } => Some("pack the file again, or send plain text"),
+            LoadError::Empty { .. } => Some("send a file with at least one triple in TSV, CSV, Turtle or N-Triples"),
+            _ => None,
         };
         let code = if matches!(e, LoadError::TooMuch { .. }) { Code::TooLarge } else { Code::BadGraph };
-        let problem = Problem::new(code, without_shell_advice(e, name));
-        if code == Code::TooLarge { problem } else { problem.remedy(remedy) }
+        let problem = Problem::new(code, e);
+        match own.map(String::from).or_else(|| e.remedy().map(|remedy| remedy.to_string())) {
+            Some(remedy) => problem.remedy(remedy),
+            None => problem,
+        }
     }
-}
-
-/// The message of a loader's error without its advice, which is written for people at a command line. The loader puts advice at
-/// the end of the text, after `; hint: `, and that is the only seam there is; the search begins behind the file's name,
-/// which clients choose.
-fn without_shell_advice(e: &LoadError, name: &str) -> String {
-    let text = e.to_string();
-    let (file, rest) = text.split_at(if text.starts_with(name) { name.len() } else { 0 });
-    format!("{file}{}", rest.split_once("; hint: ").map_or(rest, |(message, _)| message))
 }
 
 /// A line on standard error. That it cannot be written is no reason to stop.

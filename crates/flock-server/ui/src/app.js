@@ -446,7 +446,8 @@ async function upload(file) {
   const kind = kinds[file.name.split(".").pop().toLowerCase()] || "text/tab-separated-values";
   try {
     const path = `/api/v1/graphs?${new URLSearchParams({ name: file.name })}`;
-    const { graph } = await (await call(path, { method: "POST", headers: { "Content-Type": kind }, body: file })).json();
+    const loaded = await (await call(path, { method: "POST", headers: { "Content-Type": kind }, body: file })).json();
+    const { graph, warnings = [] } = loaded;
     state.asking?.abort();
     Object.assign(state, { graph, query: null, reply: null, chosen: null, explanation: null });
     PLACES.forEach((p) => ($(p).value = ""));
@@ -454,7 +455,8 @@ async function upload(file) {
     answers();
     reasons();
     $("empty").hidden = false;
-    $("empty").textContent = `${file.name} is loaded. Ask about it, or try one of its examples above.`;
+    const notes = warnings.map((w) => ` Warning: ${w}.`).join("");
+    $("empty").textContent = `${file.name} is loaded. Ask about it, or try one of its examples above.${notes}`;
     await about();
     $("status").textContent = "";
     $("head").focus();
