@@ -6,12 +6,16 @@
 //! checked in full: names, shapes, element types, and no NaN or infinity. The same holds for whatever is written, so no
 //! file is written that could not be read back, and the same weights always make the same bytes, hence the same hash.
 //!
+//! The header also has a checksum, `sha256`: that of the whole file with the checksum's own digits as zeros. A file that has
+//! one and does not match it is refused, whatever bit is wrong. Files written before there was one are read without.
+//!
 //! Shapes: `D` width, `H` heads, `L` walk length; the feed-forward is `3D` wide and the scoring head `2D`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Write as _};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write as _};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -34,6 +38,9 @@ pub const MAX_PARAMETERS: u64 = 1 << 28;
 
 const METADATA_KEY: &str = "flock-kg";
 const VERSION_KEY: &str = "format_version";
+const CHECKSUM_KEY: &str = "sha256";
+/// What stands for the checksum while it is computed.
+const BLANK_CHECKSUM: [u8; 64] = [b'0'; 64];
 
 /// What a model predicts.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -459,6 +466,12 @@ pub enum CheckpointProblem {
         /// Where the file ends.
         len: u64,
     },
+    /// A checksum that is not that of the file.
+    #[error(
+        "damaged: the checksum in its header is not that of its bytes; hint: copy or download it again (if a program \
+         changed the tensors on purpose, have it leave `sha256` out of the metadata)"
+    )]
+    Checksum,
     /// Metadata of ours that cannot be understood.
     #[error("metadata `flock-kg` in the header: {0}")]
     Metadata(String),
@@ -652,14 +665,17 @@ fn parse(bytes: &[u8], lenient: bool) -> Result<Checkpoint, CheckpointProblem> {
     let shapes: Shapes = file.iter().map(|(name, view)| (name.to_string(), view.shape().to_vec())).collect();
 
     let about = header.metadata().as_ref();
-    let meta = match about.and_then(|map| map.get(METADATA_KEY)) {
-        Some(json) => {
-            let version = about.and_then(|map| map.get(VERSION_KEY)).map_or("(none)", String::as_str);
-            if version != FORMAT_VERSION {
-                return Err(CheckpointProblem::Version { found: version.to_string() });
-            }
-            serde_json::from_str(json).map_err(|e| CheckpointProblem::Metadata(e.to_string()))?
-        }
+    let json = about.and_then(|map| map.get(METADATA_KEY));
+    let version = about.and_then(|map| map.get(VERSION_KEY)).map_or("(none)", String::as_str);
+    if json.is_some() && version != FORMAT_VERSION {
+        return Err(CheckpointProblem::Version { found: version.to_string() });
+    }
+    // Before anything is said about the content: a damaged file may look like a model that has gone wrong.
+    if !about.is_none_or(|about| checksum_holds(bytes, about)) {
+        return Err(CheckpointProblem::Checksum);
+    }
+    let meta = match json {
+        Some(json) => serde_json::from_str(json).map_err(|e| CheckpointProblem::Metadata(e.to_string()))?,
         None => {
             let note = "the file had no metadata: sizes inferred from its tensors, the rest are the published defaults";
             Metadata { note: Some(note.to_string()), ..Metadata::infer(&shapes) }
@@ -677,6 +693,33 @@ fn parse(bytes: &[u8], lenient: bool) -> Result<Checkpoint, CheckpointProblem> {
         tensors.insert(name, Tensor { shape, data });
     }
     Ok(Checkpoint { meta, tensors, hash: sha256_hex(bytes) })
+}
+
+/// Whether a file is what its checksum says, if it has one.
+fn checksum_holds(bytes: &[u8], about: &HashMap<String, String>) -> bool {
+    let Some(stated) = about.get(CHECKSUM_KEY) else {
+        // Either the file is from before there was a checksum, or the checksum's name is what the damage has hit.
+        let ours = about.contains_key(METADATA_KEY) || about.contains_key(VERSION_KEY);
+        let digits = |text: &String| text.len() == BLANK_CHECKSUM.len();
+        return !(ours && about.iter().any(|(key, text)| key != METADATA_KEY && digits(text)));
+    };
+    checksum_place(bytes).is_some_and(|place| checksum(bytes, place) == *stated)
+}
+
+/// Where the digits of the checksum are in a file. Quotes inside a JSON string are escaped, so nothing else looks like it.
+fn checksum_place(bytes: &[u8]) -> Option<Range<usize>> {
+    let (size, rest) = bytes.split_first_chunk::<8>()?;
+    let header = rest.get(..usize::try_from(u64::from_le_bytes(*size)).ok()?)?;
+    let before = format!("\"{CHECKSUM_KEY}\":\"");
+    let start = 8 + header.windows(before.len()).position(|w| w == before.as_bytes())? + before.len();
+    let end = start + BLANK_CHECKSUM.len();
+    (end <= bytes.len()).then_some(start..end)
+}
+
+/// The checksum of a file whose own digits are at `place`.
+fn checksum(bytes: &[u8], place: Range<usize>) -> String {
+    let hash = Sha256::new().chain_update(&bytes[..place.start]).chain_update(BLANK_CHECKSUM);
+    hex(&hash.chain_update(&bytes[place.end..]).finalize())
 }
 
 /// Refuses a header that reaches past the end of the file, naming the tensor. (The safetensors crate only says that the
@@ -756,7 +799,11 @@ fn serialize(meta: &Metadata, tensors: &BTreeMap<String, Tensor>) -> Vec<u8> {
     };
     let header = Header {
         tensors: tensors.iter().map(|(name, t)| (name.as_str(), info(t))).collect(),
-        about: BTreeMap::from([(METADATA_KEY, to_json(meta)), (VERSION_KEY, FORMAT_VERSION.to_string())]),
+        about: BTreeMap::from([
+            (METADATA_KEY, to_json(meta)),
+            (VERSION_KEY, FORMAT_VERSION.to_string()),
+            (CHECKSUM_KEY, String::from_utf8_lossy(&BLANK_CHECKSUM).into_owned()),
+        ]),
     };
     let mut header = to_json(&header);
     // The data starts at a multiple of eight, as the format asks.
@@ -768,6 +815,9 @@ fn serialize(meta: &Metadata, tensors: &BTreeMap<String, Tensor>) -> Vec<u8> {
     for tensor in tensors.values() {
         bytes.extend(tensor.data.iter().flat_map(|x| x.to_le_bytes()));
     }
+    let place = checksum_place(&bytes).expect("the header has one");
+    let digits = checksum(&bytes, place.clone());
+    bytes[place].copy_from_slice(digits.as_bytes());
     bytes
 }
 
@@ -777,7 +827,11 @@ fn to_json(value: &impl Serialize) -> String {
 
 /// SHA-256 in lower-case hex.
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut hex, byte| {
+    hex(&Sha256::digest(bytes))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut hex, byte| {
         let _ = write!(hex, "{byte:02x}");
         hex
     })

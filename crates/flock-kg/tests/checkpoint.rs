@@ -7,7 +7,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use common::{small, tensors, value, values};
-use flock_kg::checkpoint::{Averaging, Checkpoint, Metadata, Processor, Task, Tensor, expected_tensors};
+use flock_kg::checkpoint::{
+    Averaging, Checkpoint, CheckpointProblem, Metadata, Processor, Task, Tensor, expected_tensors,
+};
 use safetensors::tensor::{Dtype, TensorView};
 
 fn checkpoint(task: Task) -> Checkpoint {
@@ -31,6 +33,14 @@ fn raw(meta: &Metadata) -> BTreeMap<String, (Dtype, Vec<usize>, Vec<u8>)> {
 
 fn refusal(bytes: &[u8]) -> String {
     Checkpoint::from_bytes("model.safetensors", bytes).unwrap_err().to_string()
+}
+
+/// The file as it was written before there was a checksum: spaces, which JSON does not mind, in its place.
+fn without_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
+    let entry = br#","sha256":""#;
+    let at = bytes.windows(entry.len()).position(|w| w == entry).expect("the checksum is there");
+    bytes[at..at + entry.len() + 64 + 1].fill(b' ');
+    bytes
 }
 
 fn shared(file: &str) -> Option<PathBuf> {
@@ -79,7 +89,7 @@ fn switches_are_named_where_they_are_not_the_published_ones() {
     // The same length in bytes, so that the header's size stays right.
     let other = |from: &str, to: &str| {
         let at = bytes.windows(from.len()).position(|w| w == from.as_bytes()).unwrap();
-        let mut bytes = bytes.clone();
+        let mut bytes = without_checksum(bytes.clone());
         bytes[at..at + from.len()].copy_from_slice(to.as_bytes());
         refusal(&bytes)
     };
@@ -122,9 +132,9 @@ fn what_is_written_comes_back() {
 fn the_same_weights_make_the_same_bytes() {
     let hashes: Vec<String> = (0..8).map(|_| checkpoint(Task::Entity).hash).collect();
     assert!(hashes.iter().all(|h| *h == hashes[0]));
-    // Format version 1, once and for all: a change of this hash is a change of the format. Computed with
-    // `sha256sum` of the file that `Checkpoint::write` made for these weights.
-    assert_eq!(hashes[0], "7e4920245b7a010ba15c5fab26cca8beddf658e7e3865b327c1b8cf801e4a94e");
+    // Format version 1 with a checksum: a change of this hash is a change of the format. It is the hash that this test
+    // found when the checksum came in.
+    assert_eq!(hashes[0], "8dbf88b1668fd728d19f3f9afe601fa09ece86bf10074117eca6c7881480ca91");
 }
 
 #[test]
@@ -291,7 +301,7 @@ fn metadata_is_checked() {
         bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
         bytes
     };
-    let bytes = || checkpoint(Task::Entity).to_bytes().unwrap();
+    let bytes = || without_checksum(checkpoint(Task::Entity).to_bytes().unwrap());
     for (from, to, message) in [
         (
             r#""format_version":"1""#,
@@ -313,17 +323,23 @@ fn metadata_is_checked() {
     }
 }
 
-#[test]
-fn damaged_files_never_panic() {
-    let good = checkpoint(Task::Entity).to_bytes().unwrap();
-    let header = u64::from_le_bytes(good[..8].try_into().unwrap()) as usize;
+/// Numbers below a bound, the same on every run (xorshift).
+fn random() -> impl FnMut(usize) -> usize {
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut below = |n: usize| {
+    move |n| {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
         (random % n as u64) as usize
-    };
+    }
+}
+
+#[test]
+fn damaged_files_never_panic() {
+    // Without a checksum: everything behind it must stand up to what it would have kept out.
+    let good = without_checksum(checkpoint(Task::Entity).to_bytes().unwrap());
+    let header = u64::from_le_bytes(good[..8].try_into().unwrap()) as usize;
+    let mut below = random();
     let mut refused = 0;
     for round in 0..5_000 {
         let mut bytes = good.clone();
@@ -340,6 +356,58 @@ fn damaged_files_never_panic() {
     }
     // A mutation may fall on a note or a name of a graph and do no harm, but most break the header.
     assert!(refused > 4_000, "{refused}");
+}
+
+/// 2,000 files with a bit flipped, a byte replaced, a run of bytes replaced, bytes swapped, or bytes left out or put in, in the
+/// header and in the data: each is refused, or is read as what was written.
+#[test]
+fn damage_is_noticed() {
+    let model = checkpoint(Task::Entity);
+    let good = model.to_bytes().unwrap();
+    let header = 8 + u64::from_le_bytes(good[..8].try_into().unwrap()) as usize;
+    let mut below = random();
+    let mut by_checksum = 0;
+    for round in 0..2_000 {
+        let mut bytes = good.clone();
+        // Three in four in the data, where nothing but a checksum can notice.
+        let at = if round % 4 == 0 { below(header) } else { header + below(good.len() - header) };
+        match below(6) {
+            0 | 1 => bytes[at] ^= 1 << below(8),
+            2 => bytes[at] = below(256) as u8,
+            3 => bytes[at..].iter_mut().take(1 + below(16)).for_each(|b| *b = below(256) as u8),
+            4 => bytes.swap(at, below(good.len())),
+            _ if below(2) == 0 => drop(bytes.remove(at)),
+            _ => bytes.insert(at, below(256) as u8),
+        }
+        match Checkpoint::from_bytes("damaged", &bytes) {
+            Err(e) => by_checksum += usize::from(matches!(e.problem, CheckpointProblem::Checksum)),
+            Ok(read) => {
+                assert_eq!((&read.meta, &read.tensors), (&model.meta, &model.tensors), "round {round}, byte {at}")
+            }
+        }
+    }
+    assert!(by_checksum > 1_000, "{by_checksum}");
+
+    let mut bytes = good.clone();
+    bytes[header + 5] ^= 1;
+    assert_eq!(
+        refusal(&bytes),
+        "model.safetensors: damaged: the checksum in its header is not that of its bytes; hint: copy or download it again \
+         (if a program changed the tensors on purpose, have it leave `sha256` out of the metadata)"
+    );
+    // Nor does damage to the checksum's own name make it an old file.
+    let name = good.windows(8).position(|w| w == br#""sha256""#).unwrap();
+    bytes[name + 3] ^= 1;
+    assert!(refusal(&bytes).contains("damaged: the checksum"));
+}
+
+#[test]
+fn files_from_before_the_checksum_are_read() {
+    let model = checkpoint(Task::Relation);
+    let old = Checkpoint::from_bytes("old", &without_checksum(model.to_bytes().unwrap())).unwrap();
+    assert_eq!((&old.meta, &old.tensors), (&model.meta, &model.tensors));
+    // Written again it has one.
+    assert_eq!(old.to_bytes().unwrap(), model.to_bytes().unwrap());
 }
 
 #[test]
