@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use clap::{Arg, ArgAction};
 use flock_kg::bundled::{self, default_checkpoint};
 use flock_kg::checkpoint::{Checkpoint, Processor, Task};
 use flock_kg::datasets::{Dataset, Group, TestSet};
@@ -34,21 +35,27 @@ pub struct Args {
 pub enum Command {
     /// MRR against the number of passes
     #[command(
+        mut_args(|arg| listed(arg, &["passes"])),
         after_help = "Example:\n  flock-kg analyse passes Metafam --data ../shared/kg --counts 1,2,4,8 --limit 100 --svg passes.svg"
     )]
     Passes(Counted),
     /// MRR against the base walk count; a ring marks what the checkpoint's rule chooses
     #[command(
+        mut_args(|arg| listed(arg, &["walks"])),
         after_help = "Example:\n  flock-kg analyse walks Metafam --data ../shared/kg --counts 16,32,64 --passes 1 --limit 100"
     )]
     Walks(Counted),
     /// MRR of variants of the model that need no retraining
     #[command(
+        mut_args(|arg| listed(arg, &[])),
         after_help = "Example:\n  flock-kg analyse ablations Metafam --data ../shared/kg --passes 1 --limit 100 --svg ablations.svg"
     )]
     Ablations(Run),
     /// Relation embeddings in the plane of their two main directions, with names
-    #[command(after_help = "Example:\n  flock-kg analyse relations Metafam --data ../shared/kg --svg relations.svg")]
+    #[command(
+        mut_args(|arg| listed(arg, &["limit"])),
+        after_help = "Example:\n  flock-kg analyse relations Metafam --data ../shared/kg --svg relations.svg"
+    )]
     Relations(Relations),
     /// Gain over a published system against the density of graphs
     #[command(after_help = "\
@@ -61,6 +68,18 @@ Examples:
         after_help = "Example:\n  flock-kg analyse compare results.json --published ../shared/published/entity_zeroshot.csv --format markdown"
     )]
     Compare(Compare),
+}
+
+/// An argument as an analysis has it: what means nothing there is not listed (and refused with a reason), and one model is taken.
+fn listed(arg: Arg, meaningless: &[&str]) -> Arg {
+    let id = arg.get_id().as_str();
+    if meaningless.contains(&id) {
+        arg.hide(true)
+    } else if id == "model" {
+        arg.action(ArgAction::Set).help("Checkpoint (.safetensors) [default: the built-in entity model]")
+    } else {
+        arg
+    }
 }
 
 /// A run on datasets.
@@ -193,8 +212,7 @@ impl Bench {
         let engine = models::engine(args.precision)?;
         let (checkpoint, origin) = match &args.model[..] {
             [] => (default_checkpoint(Task::Entity), bundled::ORIGIN.to_string()),
-            [path] => (Checkpoint::read(path).map_err(error)?, path.display().to_string()),
-            _ => return Err(Failure::Error("expected one --model".to_string())),
+            [path, ..] => (Checkpoint::read(path).map_err(error)?, path.display().to_string()),
         };
         let pool = models::pool(args.threads)?;
         Ok(Bench { checkpoint, origin, engine, pool, stop: on_interrupt("stopping after these queries")? })

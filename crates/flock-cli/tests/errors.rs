@@ -252,3 +252,39 @@ fn full_disk() {
     let err = String::from_utf8_lossy(&output.stderr);
     assert!(err.starts_with("error: cannot write to standard output: "), "{err}");
 }
+
+#[test]
+fn analyses_list_the_options_that_they_take() {
+    let place = Place::new();
+    for (name, absent, present) in [
+        ("passes", "--passes <", "--walks <"),
+        ("walks", "--walks <", "--passes <"),
+        ("relations", "--limit <", "--questions <"),
+        ("ablations", "--counts <", "--limit <"),
+    ] {
+        let help = place.run(&["analyse", name, "--help"]).ok();
+        assert!(!help.contains(absent) && help.contains(present), "{help}");
+        assert!(help.contains("--model <") && !help.contains("given twice"), "{help}");
+    }
+    let passes = ["analyse", "passes", "Toy", "--data", "."];
+    misuse(&place, &[&passes[..], &["--passes", "2"]].concat(), "the numbers of passes are those of --counts");
+    let twice = ["--model", "entity.safetensors", "--model", "relation.safetensors"];
+    misuse(&place, &[&passes[..], &twice].concat(), "the argument '--model <FILE>' cannot be used multiple times");
+}
+
+#[test]
+fn hints_name_no_split_that_is_not_there() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("Toy")).unwrap();
+    place.write("Toy/train.txt", "a\tr\tb\nb\tr\tc\n");
+    let eval = |split: &str| {
+        let ran = place.run(&["eval", "Toy", "--data", ".", "--split", split, "--model", "entity.safetensors"]);
+        assert_eq!(ran.code, Some(1));
+        ran.err
+    };
+    let expected = "no test.txt with triples of the walked graph; hint: put triples to predict into test.txt";
+    assert!(eval("test").contains(expected), "{}", eval("test"));
+    assert!(eval("valid").contains("hint: put triples to predict into valid.txt"), "{}", eval("valid"));
+    place.write("Toy/valid.txt", "a\tr\tc\n");
+    assert!(eval("test").contains("hint: --split valid"), "{}", eval("test"));
+}

@@ -41,13 +41,19 @@ pub enum DatasetError {
         reason: String,
     },
     /// A directory without anything to predict.
-    #[error("{dir}: no {split}.txt with triples of the walked graph; hint: {hint}",
-        hint = if *.split == Split::Valid { "leave it out of validation.extra" } else { "--split valid" })]
+    #[error("{dir}: no {split}.txt with triples of the walked graph; hint: {hint}", hint = match (.split, .other) {
+        (Split::Test, true) => "--split valid",
+        (Split::Test, false) => "put triples to predict into test.txt, tab-separated like train.txt",
+        (Split::Valid, true) => "--split test, or leave it out of validation.extra",
+        (Split::Valid, false) => "put triples to predict into valid.txt, or leave it out of validation.extra",
+    })]
     NothingToPredict {
         /// The directory.
         dir: String,
         /// The split that was asked for.
         split: Split,
+        /// Whether the file of the other split is there.
+        other: bool,
     },
     /// A name without a directory.
     #[error(transparent)]
@@ -230,7 +236,11 @@ impl Dataset {
 
     /// The triples of a split to predict.
     pub fn test_set(&self, split: Split) -> Result<TestSet, DatasetError> {
-        let none = || DatasetError::NothingToPredict { dir: self.dir.display().to_string(), split };
+        let none = || {
+            let other = if split == Split::Valid { Split::Test } else { Split::Valid };
+            let other = self.dir.join(other.part().file()).is_file();
+            DatasetError::NothingToPredict { dir: self.dir.display().to_string(), split, other }
+        };
         self.load(split)?.1.ok_or_else(none)
     }
 
