@@ -1,30 +1,67 @@
-//! The small graph that the reasons of an answer form, as an SVG picture: the query at the left, the answer at the right.
+//! The reasons of an answer as an SVG picture: a lane for each way, the query at the left, the answer at the right.
+//!
+//! Each way has its own boxes in a lane of its own, so an arrow meets no box but those at its ends, and each gap between columns is
+//! as wide as its longest label. Where all ways begin (or end) at the same entity, one tall box stands for it.
 
-use std::collections::HashMap;
 use std::fmt::Write;
 
 use super::{Explanation, ReasonReport};
 
-const COLUMN: f64 = 230.0;
-const ROW: f64 = 76.0;
-const MARGIN: f64 = 110.0;
-const TOP: f64 = 70.0;
-/// Half of a box.
-const BOX_X: f64 = 84.0;
-const BOX_Y: f64 = 15.0;
+const LANE: f64 = 58.0;
+const TOP: f64 = 64.0;
+/// Left of the boxes: room for the shares.
+const LEFT: f64 = 64.0;
+const RIGHT: f64 = 20.0;
+/// Height of a box: two lines.
+const BOX: f64 = 38.0;
+const LINE: f64 = 14.0;
+/// Longer names are cut; the whole name shows when the mouse is over it.
+const MOST: usize = 60;
 
-struct Node<'a> {
+/// A box of one lane, or of all.
+struct Entity<'a> {
     name: &'a str,
-    column: usize,
-    row: f64,
+    lines: Vec<String>,
+    x: f64, // left
+    y: f64, // top
+    width: f64,
+    height: f64,
+}
+
+/// A step of a way: a level line between two boxes.
+struct Arrow<'a> {
+    relation: &'a str,
+    label: String,
+    forward: bool,
+    from: f64,
+    to: f64,
+    y: f64,
+    /// Where the middle of the label is: in the gap that was made wide enough for it.
+    middle: f64,
+    share: f64,
+}
+
+struct Layout<'a> {
+    boxes: Vec<Entity<'a>>,
+    arrows: Vec<Arrow<'a>>,
+    shares: Vec<(f64, f64)>, // y, share
+    width: f64,
+    height: f64,
 }
 
 /// Draws the reasons listed in an explanation; `show` says how a name is written.
 pub fn svg(explanation: &Explanation<'_>, show: impl Fn(&str) -> String) -> String {
-    let (nodes, height) = place(&explanation.reasons);
-    let columns = nodes.values().map(|n| n.column).max().unwrap_or(0);
-    let (width, height) = (2.0 * MARGIN + columns as f64 * COLUMN, TOP + height * ROW + 20.0);
-    let at = |n: &Node<'_>| (MARGIN + n.column as f64 * COLUMN, TOP + (n.row + 0.5) * ROW);
+    let layout = place(&explanation.reasons, &show);
+    let title = explanation.query.map(|n| shorten(&show(n), MOST)).join("  ");
+    let subtitle = format!(
+        "{} · logit {:+.3} · probability {:.4}",
+        shorten(&show(explanation.answer), MOST),
+        explanation.logit,
+        explanation.probability
+    );
+    // The title is set in 15 points, bold.
+    let wide = f64::max(1.4 * text_width(&title), text_width(&subtitle)) + 32.0;
+    let (width, height) = (layout.width.max(wide).ceil(), layout.height);
     let mut out = String::new();
     let _ = write!(
         out,
@@ -34,117 +71,158 @@ pub fn svg(explanation: &Explanation<'_>, show: impl Fn(&str) -> String) -> Stri
          markerUnits=\"userSpaceOnUse\" orient=\"auto-start-reverse\"><path d=\"M0 0 10 5 0 10z\" fill=\"#555\"/></marker></defs>\n\
          <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n\
          <text x=\"16\" y=\"26\" font-size=\"15\" font-weight=\"bold\">{}</text>\n\
-         <text x=\"16\" y=\"46\" fill=\"#555\">{} · logit {:+.3}</text>\n",
-        escape(&explanation.query.map(|n| shorten(&show(n), 30)).join("  ")),
-        escape(&shorten(&show(explanation.answer), 40)),
-        explanation.logit
+         <text x=\"16\" y=\"46\" fill=\"#555\">{}</text>\n",
+        escape(&title),
+        escape(&subtitle)
     );
-    // Each edge once, as wide as the shares of the ways it is on.
-    let mut edges: Vec<((&str, &str, &str), f64)> = Vec::new();
-    for reason in &explanation.reasons {
-        let mut from = reason.start;
-        for step in &reason.steps {
-            let ends = if step.forward { (from, step.relation, step.to) } else { (step.to, step.relation, from) };
-            from = step.to;
-            match edges.iter_mut().find(|(e, _)| *e == ends) {
-                Some((_, share)) => *share += reason.share,
-                None => edges.push((ends, reason.share)),
-            }
-        }
+    for (y, share) in &layout.shares {
+        let _ = writeln!(out, "<text x=\"16\" y=\"{:.1}\" fill=\"#555\">{share:.3}</text>", y + 4.0);
     }
-    for (i, ((head, relation, tail), share)) in edges.iter().enumerate() {
-        let (Some(a), Some(b)) = (nodes.get(head), nodes.get(tail)) else { continue };
-        let (a, b) = (at(a), at(b));
-        let (start, end) = (border(a, b), border(b, a));
-        // Edges between the same two are bent apart.
-        let twins =
-            |e: &&((&str, &str, &str), f64)| (e.0.0, e.0.2) == (*head, *tail) || (e.0.2, e.0.0) == (*head, *tail);
-        let bend = edges[..i].iter().filter(twins).count() as f64 * 26.0;
-        let middle = ((start.0 + end.0) / 2.0, (start.1 + end.1) / 2.0 - bend);
+    for arrow in &layout.arrows {
+        let y = arrow.y;
+        let end = if arrow.forward { "marker-end" } else { "marker-start" };
         let _ = writeln!(
             out,
-            "<path d=\"M{:.1} {:.1}Q{:.1} {:.1} {:.1} {:.1}\" fill=\"none\" stroke=\"#555\" stroke-width=\"{:.1}\" \
-             marker-end=\"url(#a)\"/><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\" fill=\"#0a5a8a\" stroke=\"#fff\" \
-             stroke-width=\"3\" paint-order=\"stroke\">{}</text>",
-            start.0,
-            start.1,
-            middle.0,
-            middle.1 - bend,
-            end.0,
-            end.1,
-            1.0 + 5.0 * share.clamp(0.0, 1.0),
-            middle.0,
-            middle.1 - 5.0,
-            escape(&shorten(&show(relation), 24))
+            "<line x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\" stroke=\"#555\" stroke-width=\"{:.1}\" \
+             {end}=\"url(#a)\"/><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\" fill=\"#0a5a8a\">\
+             <title>{}</title>{}</text>",
+            arrow.from,
+            arrow.to,
+            1.0 + 5.0 * arrow.share.clamp(0.0, 1.0),
+            arrow.middle,
+            y - 6.0,
+            escape(&show(arrow.relation)),
+            escape(&arrow.label)
         );
     }
-    let mut boxes: Vec<&Node<'_>> = nodes.values().collect();
-    boxes.sort_by(|a, b| a.column.cmp(&b.column).then(a.row.total_cmp(&b.row)));
-    for node in boxes {
-        let (x, y) = at(node);
-        let asked = explanation.query.contains(&node.name);
+    for node in &layout.boxes {
         let fill = if node.name == explanation.answer {
             "#ffe0b3"
-        } else if asked {
+        } else if explanation.query.contains(&node.name) {
             "#cfe8fc"
         } else {
             "#f3f3f3"
         };
-        let _ = writeln!(
+        let Entity { x, y, width, height, .. } = node;
+        let _ = write!(
             out,
-            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{}\" height=\"{}\" rx=\"7\" fill=\"{fill}\" stroke=\"#555\"/>\
-             <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-            x - BOX_X,
-            y - BOX_Y,
-            2.0 * BOX_X,
-            2.0 * BOX_Y,
-            y + 4.0,
-            escape(&shorten(&show(node.name), 24))
+            "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"7\" fill=\"{fill}\" \
+             stroke=\"#555\"><title>{}</title></rect>",
+            escape(&show(node.name))
         );
+        let first = y + height / 2.0 + 4.0 - LINE * (node.lines.len() as f64 - 1.0) / 2.0;
+        for (i, line) in node.lines.iter().enumerate() {
+            let (x, y) = (x + width / 2.0, first + LINE * i as f64);
+            let _ = write!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\">{}</text>", escape(line));
+        }
+        out.push('\n');
     }
-    if nodes.is_empty() {
+    if layout.boxes.is_empty() {
         let _ = writeln!(out, "<text x=\"16\" y=\"{:.0}\">no walk joins the query to this answer</text>", TOP + 20.0);
     }
     out.push_str("</svg>\n");
     out
 }
 
-/// A column for each entity, its greatest distance along a reason (ends go last), and a row in it; the height in rows.
-fn place<'a>(reasons: &[ReasonReport<'a>]) -> (HashMap<&'a str, Node<'a>>, f64) {
-    let mut column: HashMap<&str, usize> = HashMap::new();
-    let mut order: Vec<&str> = Vec::new();
-    let last = reasons.iter().map(|r| r.steps.len()).max().unwrap_or(0);
-    for reason in reasons {
-        let names = std::iter::once(reason.start).chain(reason.steps.iter().map(|s| s.to));
-        for (i, name) in names.enumerate() {
-            let at = if i > 0 && i == reason.steps.len() { last } else { i };
-            let known = column.entry(name).or_insert_with(|| {
-                order.push(name);
-                at
-            });
-            *known = (*known).max(at);
+/// Boxes in columns, one lane for each way that has a step. An end that all ways share is in the last column.
+fn place<'a>(reasons: &[ReasonReport<'a>], show: &impl Fn(&str) -> String) -> Layout<'a> {
+    let ways: Vec<&ReasonReport<'a>> = reasons.iter().filter(|r| !r.steps.is_empty()).collect();
+    let last = ways.iter().map(|r| r.steps.len()).max().unwrap_or(0);
+    let height = TOP + LANE * ways.len().max(1) as f64 + 10.0;
+    let mut layout = Layout { boxes: Vec::new(), arrows: Vec::new(), shares: Vec::new(), width: LEFT + RIGHT, height };
+    if ways.is_empty() {
+        return layout;
+    }
+    let name = |way: &ReasonReport<'a>, i: usize| if i == 0 { way.start } else { way.steps[i - 1].to };
+    let all_same = |of: &dyn Fn(&ReasonReport<'a>) -> &'a str| ways.iter().all(|way| of(way) == of(ways[0]));
+    let one_start = all_same(&|way| way.start);
+    let one_end = all_same(&|way| name(way, way.steps.len()));
+    let column = |way: &ReasonReport<'_>, i: usize| if one_end && i == way.steps.len() { last } else { i };
+
+    let (mut widths, mut gaps) = (vec![40.0f64; last + 1], vec![0.0f64; last]);
+    for way in &ways {
+        for i in 0..=way.steps.len() {
+            for line in lines(&show(name(way, i))) {
+                let column = &mut widths[column(way, i)];
+                *column = column.max(text_width(&line) + 20.0);
+            }
+        }
+        for (i, step) in way.steps.iter().enumerate() {
+            gaps[i] = gaps[i].max(text_width(&shorten(&show(step.relation), MOST)) + 36.0);
         }
     }
-    let mut filled = vec![0.0; last + 1];
-    let mut nodes = HashMap::new();
-    for name in order {
-        let column = column[name];
-        nodes.insert(name, Node { name, column, row: filled[column] });
-        filled[column] += 1.0;
+    let lefts: Vec<f64> =
+        (0..=last).map(|c| LEFT + widths[..c].iter().sum::<f64>() + gaps[..c].iter().sum::<f64>()).collect();
+    layout.width = lefts[last] + widths[last] + RIGHT;
+
+    let mut add = |name: &'a str, column: usize, y: f64, height: f64| {
+        let lines = lines(&show(name));
+        layout.boxes.push(Entity { name, lines, x: lefts[column], y, width: widths[column], height });
+    };
+    let tall = LANE * (ways.len() as f64 - 1.0) + BOX;
+    let middle_of = |lane: usize| TOP + LANE * (lane as f64 + 0.5);
+    let top = middle_of(0) - BOX / 2.0;
+    if one_start {
+        add(ways[0].start, 0, top, tall);
     }
-    let height = filled.iter().fold(1.0, |a: f64, b| a.max(*b));
-    for node in nodes.values_mut() {
-        node.row += (height - filled[node.column]) / 2.0;
+    if one_end {
+        add(name(ways[0], ways[0].steps.len()), last, top, tall);
     }
-    (nodes, height)
+    for (lane, way) in ways.iter().enumerate() {
+        for i in 0..=way.steps.len() {
+            let drawn = if i == 0 { one_start } else { i == way.steps.len() && one_end };
+            if !drawn {
+                add(name(way, i), column(way, i), middle_of(lane) - BOX / 2.0, BOX);
+            }
+        }
+    }
+    for (lane, way) in ways.iter().enumerate() {
+        let y = middle_of(lane);
+        layout.shares.push((y, way.share));
+        for (i, step) in way.steps.iter().enumerate() {
+            let (from, to) = (lefts[i] + widths[i] + 2.0, lefts[column(way, i + 1)] - 2.0);
+            layout.arrows.push(Arrow {
+                relation: step.relation,
+                label: shorten(&show(step.relation), MOST),
+                forward: step.forward,
+                from,
+                to,
+                y,
+                middle: from - 2.0 + gaps[i] / 2.0,
+                share: way.share,
+            });
+        }
+    }
+    layout
 }
 
-/// Where the line from box `a` towards `b` leaves the box.
-fn border(a: (f64, f64), b: (f64, f64)) -> (f64, f64) {
-    let (dx, dy) = (b.0 - a.0, b.1 - a.1);
-    let (gap_x, gap_y) = (BOX_X + 2.0, BOX_Y + 2.0);
-    let scale = f64::max(dx.abs() / gap_x, dy.abs() / gap_y);
-    if scale == 0.0 { (a.0, a.1 - gap_y) } else { (a.0 + dx / scale, a.1 + dy / scale) }
+/// A name on one line, or on two if it is long: broken at the space (or `_`) nearest its middle.
+fn lines(name: &str) -> Vec<String> {
+    const ONE_LINE: usize = 20;
+    let name = shorten(name, MOST);
+    let count = name.chars().count();
+    let breaks = name.char_indices().enumerate().filter(|(_, (_, c))| *c == ' ' || *c == '_');
+    let nearest = breaks.min_by_key(|(i, _)| (2 * i).abs_diff(count)).map(|(_, at)| at);
+    match nearest {
+        Some((at, c)) if count > ONE_LINE && at > 0 => {
+            // An underscore is part of the name and stays, at the end of the first line.
+            let (first, second) = name.split_at(at + usize::from(c == '_'));
+            vec![first.to_string(), second.trim_start().to_string()]
+        }
+        _ => vec![name],
+    }
+}
+
+/// About how wide a text is in 12 points, on the wide side: which font there will be is not known here.
+fn text_width(text: &str) -> f64 {
+    let of = |c: char| match c {
+        'i' | 'j' | 'l' | 'f' | 't' | 'r' | 'I' | ' ' | '.' | ',' | ':' | ';' | '\'' | '|' | '(' | ')' => 5.2,
+        'm' | 'w' | 'M' | 'W' | '@' | '%' | '…' => 12.2,
+        c if c.is_ascii_uppercase() => 9.6,
+        c if u32::from(c) < 0x1100 => 7.9,
+        _ => 13.0, // ideographs and pictures are square
+    };
+    text.chars().map(of).sum()
 }
 
 fn shorten(text: &str, most: usize) -> String {
@@ -168,4 +246,89 @@ fn escape(text: &str) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::StepReport;
+    use super::*;
+
+    const START: &str = "Lisinopril dihydrate oral tablet formulation";
+    const END: &str = "Essential hypertension of unknown origin";
+
+    fn way<'a>(start: &'a str, steps: &[(&'a str, bool, &'a str)]) -> ReasonReport<'a> {
+        let steps = steps.iter().map(|&(relation, forward, to)| StepReport { relation, forward, to }).collect();
+        ReasonReport { share: 0.2, count: 1, start, steps }
+    }
+
+    /// Of one, two and four steps, with long names, and one way that only stands where it begins.
+    fn ways() -> Vec<ReasonReport<'static>> {
+        let inhibits = "inhibits strongly and selectively";
+        vec![
+            way(START, &[("treats", true, END)]),
+            way(START, &[(inhibits, true, "Angiotensin-converting enzyme (ACE)"), ("血压调节", false, END)]),
+            way(
+                START,
+                &[
+                    (inhibits, true, "Angiotensin-converting enzyme (ACE)"),
+                    (inhibits, false, "Enalapril_maleate_and_other_prodrugs"),
+                    ("treats", true, "Congestive heart failure"),
+                    ("is a complication of", true, END),
+                ],
+            ),
+            way(START, &[]),
+        ]
+    }
+
+    /// Whether something from (x0, y0) to (x1, y1) and a box have an inner point in common.
+    fn meets(b: &Entity<'_>, (x0, y0): (f64, f64), (x1, y1): (f64, f64)) -> bool {
+        x1 > b.x && x0 < b.x + b.width && y1 > b.y && y0 < b.y + b.height
+    }
+
+    fn check(layout: &Layout<'_>) {
+        for b in &layout.boxes {
+            assert!(b.x >= LEFT && b.x + b.width <= layout.width && b.y + b.height <= layout.height);
+            assert!(b.lines.iter().all(|line| text_width(line) < b.width), "{:?} in {}", b.lines, b.width);
+            for other in &layout.boxes {
+                assert!(
+                    std::ptr::eq(b, other)
+                        || !meets(b, (other.x, other.y), (other.x + other.width, other.y + other.height))
+                );
+            }
+            for a in &layout.arrows {
+                assert!(!meets(b, (a.from, a.y), (a.to, a.y)), "{} runs through {}", a.label, b.name);
+                let half = text_width(&a.label) / 2.0;
+                let (from, to) = ((a.middle - half, a.y - 18.0), (a.middle + half, a.y - 2.0));
+                assert!(!meets(b, from, to), "the label {} is on {}", a.label, b.name);
+            }
+        }
+        for a in &layout.arrows {
+            assert!(a.from + 20.0 < a.to && a.from < a.middle && a.middle < a.to);
+        }
+    }
+
+    #[test]
+    fn no_arrow_runs_through_a_box_and_every_label_has_room() {
+        let plain = |name: &str| name.to_string();
+        let layout = place(&ways(), &plain);
+        check(&layout);
+        // One box for the start, one for the end, and those between: none, one, three.
+        assert_eq!((layout.boxes.len(), layout.arrows.len(), layout.shares.len()), (6, 7, 3));
+        assert_eq!(layout.boxes.iter().filter(|b| b.name == END).count(), 1);
+        // Ways from both ends of a relation, to different entities: each lane has all of its own.
+        let relation = [way("a", &[("r", true, "b")]), way("c", &[("s", false, "d"), ("t", true, "e")])];
+        let layout = place(&relation, &plain);
+        check(&layout);
+        assert_eq!((layout.boxes.len(), layout.arrows.len()), (5, 3));
+        assert!(place(&[way("a", &[])], &plain).boxes.is_empty());
+    }
+
+    #[test]
+    fn long_names_have_two_lines() {
+        assert_eq!(lines("Portugal"), ["Portugal"]);
+        assert_eq!(lines("Angiotensin-converting enzyme (ACE)"), ["Angiotensin-converting", "enzyme (ACE)"]);
+        assert_eq!(lines("Enalapril_maleate_and_other_prodrugs"), ["Enalapril_maleate_", "and_other_prodrugs"]);
+        assert_eq!(lines("Unbreakablenamewithoutanyspace"), ["Unbreakablenamewithoutanyspace"]);
+        assert_eq!(lines(&"x".repeat(80))[0].chars().count(), MOST + 1);
+    }
 }
