@@ -168,7 +168,7 @@ Rank = 1 + the number of candidates with a strictly higher score; candidates tha
 
 With --json each query is one line: query, answers (rank, name, logit, probability, spread, visits, known), unreached, \
 candidates, coverage, seed, walks, passes, model; with --explain answers have a reason, with --budget there is stopped, \
-after calibrate there is calibration. A query of a batch that fails is reported on standard error (with \
+after calibrate there is calibration, or calibration_unused with the reason. A query of a batch that fails is reported on standard error (with \
 --json also as a line with \"error\"), the others go on, and the exit status is 1.
 
 The same query, seed and options give the same answer, alone or in a batch, on any number of threads; with --budget \
@@ -212,6 +212,9 @@ pub struct Predict {
     /// One line of reason for each answer: the way from the query that weighed most
     #[arg(long)]
     pub explain: bool,
+    /// Calibrations to use [default: GRAPH.calibration.json, if there is one]
+    #[arg(long, value_name = "FILE")]
+    pub calibration: Option<PathBuf>,
     /// Seed of the walks
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
@@ -269,6 +272,9 @@ pub struct Explain {
     /// Passes with fresh walks
     #[arg(long, value_name = "P", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub passes: u32,
+    /// Calibrations to use [default: GRAPH.calibration.json, if there is one]
+    #[arg(long, value_name = "FILE")]
+    pub calibration: Option<PathBuf>,
     /// Seed of the walks
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
@@ -283,10 +289,12 @@ pub struct Explain {
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Triples of the graph are hidden and asked for; how often listed answers of a given logit are among them makes the \
-probability. The result is kept in GRAPH.calibration.json, where predict finds it.
+probability. The result is kept in GRAPH.calibration.json, where predict, explain and serve find it. They use it for \
+questions asked with the same model, --walks and --passes, and say so if it is not used.
 
-Example:
-  flock-kg calibrate data/countries.tsv --queries 60 --svg reliability.svg")]
+Examples:
+  flock-kg calibrate data/countries.tsv --queries 60 --svg reliability.svg
+  flock-kg calibrate data/countries.tsv --passes 4 --out countries-4.json")]
 pub struct Calibrate {
     #[command(flatten)]
     pub graph: GraphArgs,
@@ -299,6 +307,9 @@ pub struct Calibrate {
     /// Candidates of each question that count
     #[arg(long, short = 'k', value_name = "K", default_value_t = 10, value_parser = positive)]
     pub top: usize,
+    /// Keep the result here instead; predict, explain and serve find it with --calibration
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
     /// Draw the reliability diagram into this file (with the task before its ending if there are two)
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
@@ -353,6 +364,9 @@ pub struct Serve {
     /// Apply edits that were made on another graph, such as an older version of GRAPH; they then belong to this one
     #[arg(long, requires = "graph")]
     pub adopt_edits: bool,
+    /// Calibrations to use [default: GRAPH.calibration.json, if there is one]
+    #[arg(long, value_name = "FILE", requires = "graph")]
+    pub calibration: Option<PathBuf>,
     /// Most passes of a question
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub max_passes: u32,

@@ -14,23 +14,36 @@ use crate::failure::{Failure, error, json};
 use crate::load;
 use crate::models::{self, Models};
 
-/// The calibrations beside a graph file; none for standard input.
-pub fn beside(graph: &Path) -> Result<Calibrations, Failure> {
-    if graph == Path::new("-") { Ok(Calibrations::default()) } else { Calibrations::read(graph).map_err(error) }
+/// The calibrations of a command: those of `--calibration`, else those beside the graph file; none for standard input.
+pub fn find(given: Option<&Path>, graph: &Path) -> Result<Calibrations, Failure> {
+    match given {
+        Some(path) => Calibrations::read_file(path).map_err(error),
+        None if graph == Path::new("-") => Ok(Calibrations::default()),
+        None => Calibrations::read(graph).map_err(error),
+    }
+}
+
+/// Says on standard error why calibrations are not used.
+pub fn warn_unused(given: Option<&Path>, graph: &Path, why: &str) {
+    let file = given.map_or_else(|| Calibrations::path(graph), Path::to_path_buf);
+    say!("warning: {}: {why}", file.display());
 }
 
 /// Calibrates the models on the graph.
 pub fn run(args: args::Calibrate) -> Result<(), Failure> {
-    if args.graph.graph == Path::new("-") {
-        return Err(Failure::Error("found - for the graph, expected a file: the result is kept beside it".to_string()));
+    if args.graph.graph == Path::new("-") && args.out.is_none() {
+        let message = "found - for the graph, expected a file: the result is kept beside it; hint: --out FILE";
+        return Err(Failure::Error(message.to_string()));
     }
+    let path = args.out.clone().unwrap_or_else(|| Calibrations::path(&args.graph.graph));
     let models = Models::open(&args.model.model, models::engine(args.model.precision)?)?;
-    let mut kept = match Calibrations::read(&args.graph.graph) {
+    let mut kept = match Calibrations::read_file(&path) {
         // It is made anew here.
         Err(e @ CalibrationError::Format { .. }) => {
             say!("warning: {e}");
             Calibrations::default()
         }
+        Err(CalibrationError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Calibrations::default(),
         read => read.map_err(error)?,
     };
     let pool = models::pool(args.model.threads)?;
@@ -59,22 +72,29 @@ pub fn run(args: args::Calibrate) -> Result<(), Failure> {
         let result = calibrate(model, topology, &pool, &options, &mut progress).map_err(error)?;
         bar.finish_and_clear();
         let Some(result) = result else { continue };
-        if let Some(path) = &args.svg {
-            let path = if tasks.len() > 1 { with_task(path, task) } else { path.clone() };
-            let title = format!("{task} probabilities on {}", args.graph.graph.display());
-            write_text(&path, &svg(&title, &result.before, &result.after)).map_err(error)?;
-        }
         let c = &result.calibration;
         if c.error_after >= c.error_before {
             say!("warning: {task}: calibrated probabilities fit no better than those before; hint: more --queries");
         }
         kept.set(task, result.calibration.clone());
-        made.push((task, result.calibration));
+        made.push((task, result));
     }
-    // Kept first, told after: who reads only the first line still has it.
-    let path = kept.write(&args.graph.graph).map_err(error)?;
+    // Kept first, drawn and told after: who reads only the first line still has it.
     let mut out = io::stdout().lock();
-    for (task, c) in &made {
+    if let Err(e) = kept.write(&path) {
+        // It took minutes to make: where it cannot be kept, whoever called may keep it.
+        out.write_all(kept.to_text().as_bytes())?;
+        out.flush()?;
+        let hint = "hint: keep that, or use --out FILE, and give it to predict with --calibration FILE";
+        return Err(Failure::Error(format!("{e}; the result is on standard output instead; {hint}")));
+    }
+    for (task, result) in &made {
+        if let Some(path) = &args.svg {
+            let path = if tasks.len() > 1 { with_task(path, *task) } else { path.clone() };
+            let title = format!("{task} probabilities on {}", args.graph.graph.display());
+            write_text(&path, &svg(&title, &result.before, &result.after)).map_err(error)?;
+        }
+        let c = &result.calibration;
         if args.json {
             writeln!(out, "{}", json(c)?)?;
         } else {
@@ -86,7 +106,11 @@ pub fn run(args: args::Calibrate) -> Result<(), Failure> {
         }
     }
     if !args.json {
-        writeln!(out, "kept in {}; predict uses it from now on", path.display())?;
+        let path = path.display();
+        match args.out {
+            Some(_) => writeln!(out, "kept in {path}; predict uses it with --calibration {path}")?,
+            None => writeln!(out, "kept in {path}; predict uses it from now on")?,
+        }
     }
     Ok(out.flush()?)
 }

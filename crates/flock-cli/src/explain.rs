@@ -8,9 +8,11 @@ use flock_kg::explain::{ExplainOptions, Explanation, explain, svg};
 use flock_kg::question::{BLANK, Question};
 
 use crate::args;
+use crate::calibrate;
 use crate::failure::{Failure, error, json};
 use crate::load;
 use crate::models::{self, Models};
+use crate::predict::probability;
 use crate::table::{self, Side, grouped, printable};
 
 /// Explains one answer.
@@ -18,6 +20,7 @@ pub fn run(args: args::Explain) -> Result<(), Failure> {
     let models = Models::open(&args.model.model, models::engine(args.model.precision)?)?;
     let pool = models::pool(args.model.threads)?;
     let (graph, _) = load::graph(&args.graph)?;
+    let calibrations = calibrate::find(args.calibration.as_deref(), &args.graph.graph)?;
     let mut texts = [args.head.as_str(), &args.relation, &args.tail];
     let place = ["head", "relation", "tail"].iter().position(|b| *b == args.blank).unwrap_or(2);
     let answer = std::mem::replace(&mut texts[place], BLANK);
@@ -36,6 +39,13 @@ pub fn run(args: args::Explain) -> Result<(), Failure> {
     let explanation = pool
         .install(|| explain(&|| true, model, &graph, &question, answer, ask, args.top, !args.no_check, &options))
         .map_err(error)?;
+    let explanation = match calibrations.of(question.task()) {
+        Some(by) => explanation.calibrated(by, model, topology),
+        None => explanation,
+    };
+    if let Some(why) = &explanation.calibration_unused {
+        calibrate::warn_unused(args.calibration.as_deref(), &args.graph.graph, why);
+    }
     let show = |name: &str| printable(&graph.display(name)).into_owned();
     if let Some(path) = &args.svg {
         write_text(path, &svg(&explanation, show)).map_err(error)?;
@@ -51,7 +61,13 @@ pub fn run(args: args::Explain) -> Result<(), Failure> {
 
 fn write(out: &mut dyn Write, e: &Explanation<'_>, show: impl Fn(&str) -> String + Copy) -> io::Result<()> {
     writeln!(out, "{}  →  {}", e.query.map(show).join("  "), show(e.answer))?;
-    writeln!(out, "logit {:+.3}, {} passes, n = {}, seed {}", e.logit, e.passes, e.walks, e.seed)?;
+    let source = if e.calibration.is_some() { " (calibrated on this graph)" } else { "" };
+    let stated = probability(e.probability);
+    writeln!(
+        out,
+        "logit {:+.3}, probability {stated}{source}, {} passes, n = {}, seed {}",
+        e.logit, e.passes, e.walks, e.seed
+    )?;
     if e.known {
         writeln!(out, "the graph has this triple; it is hidden here, so that the reasons are others")?;
     }

@@ -50,12 +50,7 @@ pub fn run(args: args::Predict) -> Result<(), Failure> {
     let rows = args.queries.as_deref().map(batch::read).transpose()?;
     let pool = models::pool(args.model.threads)?;
     let (graph, _) = load::graph(&args.graph)?;
-    let calibrations = calibrate::beside(&args.graph.graph)?;
-    let tasks = [Task::Entity, Task::Relation];
-    if tasks.iter().filter_map(|task| calibrations.of(*task)).any(|c| !c.is_of(graph.topology())) {
-        let file = Calibrations::path(&args.graph.graph);
-        say!("warning: {}: of a graph of another size, not used; hint: flock-kg calibrate", file.display());
-    }
+    let calibrations = calibrate::find(args.calibration.as_deref(), &args.graph.graph)?;
     let session = Session {
         args: &args,
         graph: &graph,
@@ -64,6 +59,7 @@ pub fn run(args: args::Predict) -> Result<(), Failure> {
         askers: Default::default(),
         among,
         calibrations: &calibrations,
+        warned: OnceCell::new(),
     };
 
     match (texts, rows, &args.queries) {
@@ -186,6 +182,7 @@ struct Session<'a> {
     askers: [OnceCell<Asker<'a>>; 2],
     among: Option<Among>,
     calibrations: &'a Calibrations,
+    warned: OnceCell<()>, // that they are not used
 }
 
 /// The scores of a question and how many passes they took.
@@ -291,8 +288,13 @@ impl<'a> Session<'a> {
         let mut reply = Reply::new(self.graph, question, &answered.scores, &self.request(task)?, &ask, &loaded.name)
             .map_err(error)?;
         reply.stopped = answered.stopped.map(Stopped::word);
-        if let Some(calibration) = self.calibrations.fitting(task, &loaded.name.sha256, self.graph.topology()) {
-            reply = reply.calibrated(calibration);
+        if let Some(calibration) = self.calibrations.of(task) {
+            reply = reply.calibrated(calibration, self.graph.topology());
+        }
+        if let Some(why) = &reply.calibration_unused
+            && self.warned.set(()).is_ok()
+        {
+            calibrate::warn_unused(self.args.calibration.as_deref(), &self.args.graph.graph, why);
         }
         if self.args.explain {
             reply = self.with_reasons(reply, question, ask)?;
@@ -444,7 +446,7 @@ impl<'a> Session<'a> {
 }
 
 /// 0.1234, or 1.2e-7 where that would show nothing.
-fn probability(p: f64) -> String {
+pub fn probability(p: f64) -> String {
     if p < 1e-4 { format!("{p:.1e}") } else { format!("{p:.4}") }
 }
 

@@ -27,7 +27,7 @@ pub fn run(args: args::Serve) -> Result<(), Failure> {
         None => ("countries (bundled)".to_string(), bundled_graph().map_err(error)?, None, Calibrations::default()),
         Some(path) => {
             let name = path.file_name().map_or_else(|| "graph".to_string(), |n| n.to_string_lossy().into_owned());
-            let calibrations = calibrate::beside(&path)?;
+            let calibrations = calibrate::find(args.calibration.as_deref(), &path)?;
             let edits = args.edits.or_else(|| beside(&path));
             let graph = args::GraphArgs { graph: path, reading: args.reading };
             (name, load::graph(&graph)?.0, edits, calibrations)

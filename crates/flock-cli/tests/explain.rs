@@ -96,6 +96,35 @@ fn calibrated_probabilities_are_used_and_said() {
     let answer = &reply["answers"][0];
     let (logit, p) = (answer["logit"].as_f64().unwrap(), answer["probability"].as_f64().unwrap());
     assert!((p - 1.0 / (1.0 + (-logit).exp())).abs() > 1e-6, "not mapped: {p}");
+    // The same for an explanation: n5 is no known answer, so nothing is hidden and the score is that of predict.
+    let why =
+        ["explain", "ring.tsv", "n0", "next", "n5", "--model", "entity.safetensors", "--walks", "4", "--no-check"];
+    let out = place.run(&[&why[..], &["--passes", "1"]].concat()).ok();
+    assert!(out.lines().nth(1).unwrap().contains(" (calibrated on this graph), 1 passes"), "{out}");
+    let found = place.run(&[&why[..], &["--passes", "1", "--json"]].concat()).json().remove(0);
+    let all = place.run(&[&ask[..], &["--json", "--top", "0"]].concat()).json().remove(0);
+    let n5 = all["answers"].as_array().unwrap().iter().find(|a| a["name"] == "n5").unwrap();
+    assert_eq!((&found["logit"], &found["probability"]), (&n5["logit"], &n5["probability"]));
+    assert_eq!(found["calibration"], reply["calibration"]);
+    // Asked in another way it is not used, and that is said.
+    for (how, reason) in [
+        (
+            ["--walks", "4", "--passes", "2"],
+            "the calibration was made with 1 passes, not used with 2; hint: --passes 1, or",
+        ),
+        (
+            ["--walks", "5", "--passes", "1"],
+            "the calibration was made with n = 4, not used with n = 5; hint: --walks 4, or",
+        ),
+    ] {
+        let other = place.run(&[&ask[..7], &how, &["--json"]].concat());
+        assert!(other.err.starts_with(&format!("warning: ring.tsv.calibration.json: {reason}")), "{other:?}");
+        let reply = other.json().remove(0);
+        let (logit, p) = (reply["answers"][0]["logit"].as_f64().unwrap(), &reply["answers"][0]["probability"]);
+        assert!((p.as_f64().unwrap() - 1.0 / (1.0 + (-logit).exp())).abs() < 1e-12);
+        assert!(reply["calibration"].is_null() && reply["calibration_unused"].as_str().unwrap().starts_with(reason));
+    }
+    assert!(place.run(&why).err.contains("made with 1 passes, not used with 4"));
     // Another model's probabilities are its own, and a broken file is named.
     let other = ["predict", "ring.tsv", "n0", "?", "n1", "--model", "relation.safetensors", "--walks", "4", "--json"];
     assert!(place.run(&other).json()[0]["calibration"].is_null());
@@ -118,4 +147,32 @@ fn calibrated_probabilities_are_used_and_said() {
         !other.out.contains("calibrated") && other.err.contains("of a graph of another size, not used"),
         "{other:?}"
     );
+}
+
+#[test]
+fn calibrations_are_kept_elsewhere_or_at_least_printed() {
+    let place = Place::new();
+    let ring: String = (0..120).map(|i| format!("n{i}\tnext\tn{}\n", (i + 1) % 120)).collect();
+    place.write("ring.tsv", &ring);
+    let how = ["--model", "entity.safetensors", "--walks", "2"];
+    let calibrate = |more: &[&str]| place.run(&[&["calibrate", "ring.tsv"], &how[..], more].concat());
+    let ask =
+        |more: &[&str]| place.run(&[&["predict", "ring.tsv", "n0", "next", "?", "--json"], &how[..], more].concat());
+
+    let out = calibrate(&["--out", "kept.json"]).ok();
+    assert!(out.ends_with("kept in kept.json; predict uses it with --calibration kept.json\n"), "{out}");
+    assert!(ask(&[]).json()[0]["calibration"].is_null());
+    assert_eq!(ask(&["--calibration", "kept.json"]).json()[0]["calibration"]["queries"], 12);
+    let none = ask(&["--calibration", "nope.json"]);
+    assert_eq!(none.code, Some(1));
+    assert!(none.err.starts_with("error: nope.json: "), "{}", none.err);
+
+    // Where it cannot be written, the result is not lost; and no half-written file stays.
+    let lost = calibrate(&["--out", "missing/kept.json", "--svg", "r.svg"]);
+    assert_eq!(lost.code, Some(1));
+    assert!(lost.err.starts_with("error: missing/kept.json: "), "{}", lost.err);
+    assert!(lost.err.contains("the result is on standard output instead; hint: keep that, or use --out FILE"));
+    assert_eq!(lost.out, std::fs::read_to_string(place.path("kept.json")).unwrap());
+    let files = std::fs::read_dir(place.path(".")).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    assert!(files.into_iter().all(|name| !name.ends_with(".tmp")));
 }

@@ -11,7 +11,7 @@
 
 use std::fmt;
 
-use flock_graph::Graph;
+use flock_graph::{Graph, Topology};
 use serde::Serialize;
 
 use crate::calibrate::Calibration;
@@ -198,6 +198,13 @@ pub struct CalibratedBy {
     pub queries: usize,
 }
 
+impl From<&Calibration> for CalibratedBy {
+    fn from(by: &Calibration) -> CalibratedBy {
+        let Calibration { error_before, error_after, queries, .. } = *by;
+        CalibratedBy { error_before, error_after, queries }
+    }
+}
+
 /// A question and its answers by name: one line of JSON output.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -226,6 +233,9 @@ pub struct Reply<'a> {
     /// What the probabilities come from, if not from σ(logit).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calibration: Option<CalibratedBy>,
+    /// Why the calibration of this graph was not used, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calibration_unused: Option<String>,
 }
 
 impl<'a> Reply<'a> {
@@ -263,15 +273,20 @@ impl<'a> Reply<'a> {
             model,
             stopped: None,
             calibration: None,
+            calibration_unused: None,
         })
     }
 
-    /// The same with probabilities of a calibration.
-    pub fn calibrated(mut self, by: &Calibration) -> Reply<'a> {
-        self.answers.iter_mut().for_each(|a| a.probability = by.map.at(a.logit));
-        self.unreached.probability = by.map.at(self.unreached.logit);
-        let Calibration { error_before, error_after, queries, .. } = *by;
-        self.calibration = Some(CalibratedBy { error_before, error_after, queries });
+    /// The same with probabilities of a calibration, if it was made as this question was asked; else with the reason why not.
+    pub fn calibrated(mut self, by: &Calibration, topology: &Topology) -> Reply<'a> {
+        match by.check(&self.model.sha256, topology, self.walks, self.passes) {
+            Ok(()) => {
+                self.answers.iter_mut().for_each(|a| a.probability = by.map.at(a.logit));
+                self.unreached.probability = by.map.at(self.unreached.logit);
+                self.calibration = Some(by.into());
+            }
+            Err(unfit) => self.calibration_unused = Some(unfit.to_string()),
+        }
         self
     }
 

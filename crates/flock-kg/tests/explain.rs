@@ -125,7 +125,7 @@ fn the_planted_edges_come_first_and_matter() {
     let mut kept = Calibrations::read(&beside).unwrap();
     assert_eq!(kept, Calibrations::default());
     kept.set(model.meta().task, c.clone());
-    kept.write(&beside).unwrap();
+    kept.write(&Calibrations::path(&beside)).unwrap();
     assert_eq!(Calibrations::read(&beside).unwrap(), kept);
     std::fs::write(Calibrations::path(&beside), r#"{"version":9}"#).unwrap();
     let refused = Calibrations::read(&beside).unwrap_err().to_string();

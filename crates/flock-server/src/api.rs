@@ -335,7 +335,7 @@ impl App {
         };
         let among = r.among.as_ref().map(|names| among[task as usize].get_or_insert_with(|| candidates(names)).clone());
         let among = among.transpose()?;
-        let calibration = live.calibrations.fitting(task, &served.name.sha256, graph.topology()).cloned();
+        let calibration = live.calibrations.of(task).cloned();
         Ok(Asked { question, served, ask, among, calibration })
     }
 
@@ -430,7 +430,7 @@ pub async fn info(State(app): Shared, q: Queried<GraphQuery>, request: Request) 
     let models = app.models.iter().map(|m| ModelInfo {
         name: m.name.clone(),
         walks: m.model.meta().base_walks(topology.num_nodes(), topology.num_triples()),
-        calibrated: live.calibrations.fitting(m.name.task, &m.name.sha256, topology).is_some(),
+        calibrated: live.calibrations.of(m.name.task).is_some_and(|c| c.model == m.name.sha256 && c.is_of(topology)),
     });
     let l = &app.limits;
     Ok(Json(Info {
@@ -711,6 +711,7 @@ pub async fn explain(State(app): Shared, request: Request) -> Result<Response, P
     };
     let (question, answer, permit) = tokio::task::spawn_blocking(parse).await.map_err(broken)??;
     let served = app.served(question.task())?.clone();
+    let calibration = live.calibrations.of(question.task()).cloned();
     let passes = within("passes", r.passes, 4, 1, app.limits.passes.min(16))?;
     let top = within("top", r.top, 5, 1, 1000)?;
     let ask = app.ask(&graph, &served, r.walks, passes, r.seed)?;
@@ -727,7 +728,11 @@ pub async fn explain(State(app): Shared, request: Request) -> Result<Response, P
         let _permit = permit;
         let go_on = || !left.load(Ordering::Relaxed);
         let explain = || explain_answer(&go_on, &served.model, &graph, &question, answer, ask, top, r.check, &options);
-        let found = work.install(|| explain().map(|e| serde_json::to_string(&e)));
+        let calibrated = |found: Explanation<'_>| match &calibration {
+            Some(by) => serde_json::to_string(&found.calibrated(by, &served.model, graph.topology())),
+            None => serde_json::to_string(&found),
+        };
+        let found = work.install(|| explain().map(calibrated));
         let _ = sender.send(found);
     };
     let job = Arc::new(Whole { work: Mutex::new(Some(run)), over, positions });

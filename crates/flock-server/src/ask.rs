@@ -37,7 +37,7 @@ pub struct Asked {
     pub ask: Ask,
     /// Candidates, if not all.
     pub among: Option<Arc<[u32]>>,
-    /// What makes probabilities, if not σ.
+    /// What makes probabilities instead of σ, if it was made as this is asked.
     pub calibration: Option<Calibration>,
 }
 
@@ -185,7 +185,7 @@ impl Questions {
         let mut reply = reply.map_err(|e| e.to_string())?;
         reply.stopped = stopped.map(Stopped::word);
         if let Some(calibration) = calibration {
-            reply = reply.calibrated(calibration);
+            reply = reply.calibrated(calibration, self.graph.topology());
         }
         if self.manner.explain && last {
             const PASSES: u32 = 4; // reasons hardly change after

@@ -4,12 +4,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use flock_graph::Topology;
 use serde::{Deserialize, Serialize};
 
 use super::Calibration;
 use crate::answers::NotFinite;
-use crate::checkpoint::Task;
+use crate::checkpoint::{Task, write_atomically};
 use crate::model::ModelError;
 
 const VERSION: u32 = 1;
@@ -83,13 +82,18 @@ impl Calibrations {
 
     /// Reads what is beside a graph file; nothing if there is no such file.
     pub fn read(graph: &Path) -> Result<Calibrations, CalibrationError> {
-        let path = Calibrations::path(graph);
+        match Calibrations::read_file(&Calibrations::path(graph)) {
+            Err(CalibrationError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                Ok(Calibrations::default())
+            }
+            read => read,
+        }
+    }
+
+    /// Reads a file of calibrations, wherever it is.
+    pub fn read_file(path: &Path) -> Result<Calibrations, CalibrationError> {
         let file = path.display().to_string();
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Calibrations::default()),
-            Err(source) => return Err(CalibrationError::Io { file, source }),
-        };
+        let text = fs::read_to_string(path).map_err(|source| CalibrationError::Io { file: file.clone(), source })?;
         let wrong = |what: String| CalibrationError::Format { file: file.clone(), what };
         let read: Calibrations = serde_json::from_str(&text).map_err(|e| wrong(format!("found {e}")))?;
         if read.version != VERSION {
@@ -101,25 +105,20 @@ impl Calibrations {
         Ok(read)
     }
 
-    /// Writes the file beside a graph file, under a temporary name first.
-    pub fn write(&self, graph: &Path) -> Result<PathBuf, CalibrationError> {
-        let path = Calibrations::path(graph);
-        let temporary = path.with_extension("json.tmp");
-        let file = path.display().to_string();
-        let io_error = |source| CalibrationError::Io { file: file.clone(), source };
-        let text = serde_json::to_string_pretty(self).map_err(|e| io_error(e.into()))?;
-        fs::write(&temporary, text + "\n").and_then(|()| fs::rename(&temporary, &path)).map_err(io_error)?;
-        Ok(path)
+    /// The text of a file.
+    pub fn to_text(&self) -> String {
+        serde_json::to_string_pretty(self).expect("string keys and plain values are always JSON") + "\n"
+    }
+
+    /// Writes a file, whole or not at all: under a temporary name, flushed, renamed.
+    pub fn write(&self, path: &Path) -> Result<(), CalibrationError> {
+        write_atomically(path, self.to_text().as_bytes())
+            .map_err(|source| CalibrationError::Io { file: path.display().to_string(), source })
     }
 
     /// The calibration of a task.
     pub fn of(&self, task: Task) -> Option<&Calibration> {
         self.slot(task).as_ref()
-    }
-
-    /// The calibration of a task, if it is of this model (by hash) and of about this graph.
-    pub fn fitting(&self, task: Task, model: &str, topology: &Topology) -> Option<&Calibration> {
-        self.of(task).filter(|c| c.model == model && c.is_of(topology))
     }
 
     /// Keeps a calibration of a task in place of an older one.

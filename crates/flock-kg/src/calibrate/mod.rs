@@ -62,7 +62,56 @@ pub struct Calibration {
     pub map: Isotonic,
 }
 
+/// Why a calibration does not hold for a question.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unfit {
+    /// Another model has other logits.
+    #[error("the calibration is of another model, not used; hint: flock-kg calibrate with this one")]
+    Model,
+    /// Another graph has other shares of true answers.
+    #[error("the calibration is of a graph of another size, not used; hint: flock-kg calibrate")]
+    Graph,
+    /// Fewer walks reach less and see less of it.
+    #[error(
+        "the calibration was made with n = {made}, not used with n = {asked}; hint: --walks {made}, or calibrate with \
+         --walks {asked}"
+    )]
+    Walks {
+        /// Base walk count of the calibration.
+        made: u32,
+        /// Base walk count of the question.
+        asked: u32,
+    },
+    /// The mean of several passes is nearer the middle than one.
+    #[error(
+        "the calibration was made with {made} passes, not used with {asked}; hint: --passes {made}, or calibrate with \
+         --passes {asked}"
+    )]
+    Passes {
+        /// Passes of the calibration.
+        made: u32,
+        /// Passes of the question.
+        asked: u32,
+    },
+}
+
 impl Calibration {
+    /// Whether it holds for a question that is asked of this model (by hash), on this graph, in this way.
+    pub fn check(&self, model: &str, topology: &Topology, walks: u32, passes: u32) -> Result<(), Unfit> {
+        if self.model != model {
+            Err(Unfit::Model)
+        } else if !self.is_of(topology) {
+            Err(Unfit::Graph)
+        } else if self.walks != walks {
+            Err(Unfit::Walks { made: self.walks, asked: walks })
+        } else if self.passes != passes {
+            Err(Unfit::Passes { made: self.passes, asked: passes })
+        } else {
+            Ok(())
+        }
+    }
+
     /// Whether the graph is about the one it was made on: a tenth more or less of everything is the same graph, edited.
     pub fn is_of(&self, topology: &Topology) -> bool {
         let near = |(a, b): (u64, u64)| 10 * a.abs_diff(b) <= a.max(b);

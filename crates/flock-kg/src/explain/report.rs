@@ -1,10 +1,12 @@
 //! An explanation by name, as it is printed, drawn and sent.
 
-use flock_graph::{Graph, Mask, Triple};
+use flock_graph::{Graph, Mask, Topology, Triple};
 use flock_walk::WalkQuery;
 use serde::Serialize;
 
 use super::{Deletion, Evidence, ExplainOptions, GoOn, Path, delete, evidence};
+use crate::answers::CalibratedBy;
+use crate::calibrate::Calibration;
 use crate::ensemble::Ask;
 use crate::model::{Model, ModelError, View};
 use crate::question::{Blank, Question};
@@ -97,8 +99,14 @@ pub struct Explanation<'a> {
     pub answer: &'a str,
     /// Its mean logit over the passes.
     pub logit: f64,
-    /// σ of that logit.
+    /// σ of that logit, or what a calibration makes of it.
     pub probability: f64,
+    /// What the probability comes from, if not from σ(logit).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<CalibratedBy>,
+    /// Why the calibration of this graph was not used, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calibration_unused: Option<String>,
     /// Whether the graph has the triple; it is then hidden from the walks.
     pub known: bool,
     /// Positions at the answer.
@@ -119,6 +127,20 @@ pub struct Explanation<'a> {
     pub walks: u32,
     /// Seed of the walks.
     pub seed: u64,
+}
+
+impl<'a> Explanation<'a> {
+    /// The same with the probability of a calibration, as in [`Reply::calibrated`](crate::answers::Reply::calibrated).
+    pub fn calibrated(mut self, by: &Calibration, model: &Model, topology: &Topology) -> Explanation<'a> {
+        match by.check(model.hash(), topology, self.walks, self.passes) {
+            Ok(()) => {
+                self.probability = by.map.at(self.logit);
+                self.calibration = Some(by.into());
+            }
+            Err(unfit) => self.calibration_unused = Some(unfit.to_string()),
+        }
+        self
+    }
 }
 
 /// Explains why `answer` has its score for `question`, listing `top` reasons. `check`: with the check by deletion.
@@ -162,6 +184,8 @@ pub fn explain<'a>(
         answer: question.answer_name(graph, answer),
         logit: score.logit,
         probability: score.probability(),
+        calibration: None,
+        calibration_unused: None,
         known,
         positions,
         joined,
