@@ -9,9 +9,10 @@ use clap::ValueEnum;
 use flock_kg::checkpoint::Task;
 use flock_kg::datasets::{Dataset, Group, Split, registry};
 use flock_kg::eval::compare::{Published, Sheet, Style, caveat, compare};
+use flock_kg::eval::ranks::{self, RankRow};
 use flock_kg::eval::record::Record;
-use flock_kg::eval::results::{Choice, Progress};
-use flock_kg::eval::{EvalError, Evaluation, Metrics, Settings, Tally, evaluate};
+use flock_kg::eval::results::{Choice, Progress, write_text};
+use flock_kg::eval::{EvalError, Evaluation, Metrics, Settings, Tally, bootstrap, evaluate_ranked};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::analyse::beside;
@@ -28,6 +29,8 @@ Examples:
   flock-kg eval FB15k237Inductive_v1 --data ../shared/kg --model flock-entity.safetensors
   flock-kg eval Metafam CoDExSmall --data ../shared/kg --walks 16 --passes 1 --limit 200
   flock-kg eval inductive_er --data ../shared/kg --out results.json --compare ../shared/published/entity_zeroshot.csv
+  flock-kg eval inductive_er --data ../shared/kg --model a.safetensors --ranks a.tsv
+  flock-kg eval inductive_er --data ../shared/kg --model b.safetensors --against a.tsv --without Metafam
 
 Ranks are filtered, and a tie counts against the answer: rank = 1 + the number of candidates that are not known to be true and \
 score at least as high. Relations are ranked unfiltered, as published; --details and JSON have the filtered ranks too, and both \
@@ -59,10 +62,19 @@ pub struct Args {
     /// Published numbers to stand beside ours (CSV); may be given again
     #[arg(long, value_name = "CSV")]
     pub compare: Vec<PathBuf>,
+    /// Write a row per question here: names, side, rank, score, candidates, reached, kind of question (TSV)
+    #[arg(long, value_name = "TSV")]
+    pub ranks: Option<PathBuf>,
+    /// Compare with the --ranks of another run, question by question, and say how sure the difference is
+    #[arg(long, value_name = "TSV")]
+    pub against: Option<PathBuf>,
+    /// With --against: the mean once more without this dataset; may be given again
+    #[arg(long, value_name = "DATASET", requires = "against")]
+    pub without: Vec<String>,
     /// Form of the tables
     #[arg(long, value_enum, default_value = "table", conflicts_with = "json")]
     pub format: Form,
-    /// More tables: tie rules, sides, answers reached, relations
+    /// More tables: tie rules, sides, answers reached, kinds of questions, relations
     #[arg(long, conflicts_with = "json")]
     pub details: bool,
     #[command(flatten)]
@@ -157,6 +169,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         .iter()
         .map(|path| Ok((path, Published::read(path).map_err(error)?)))
         .collect::<Result<_, Failure>>()?;
+    let theirs = args.against.as_deref().map(ranks::read).transpose().map_err(error)?;
     let models = Models::open(&args.model.model, models::engine(args.model.precision)?)?;
     let tasks = match args.task {
         Some(TaskArg::Entity) => vec![Task::Entity],
@@ -186,18 +199,24 @@ pub fn run(args: Args) -> Result<(), Failure> {
         said => said,
     };
     let mut results: Vec<Evaluation> = Vec::new();
+    let mut ranked: Vec<RankRow> = Vec::new();
     let mut rows = Rows::new(&args, &datasets);
     for (number, (dataset, task)) in datasets.iter().flat_map(|d| tasks.iter().map(move |t| (d, *t))).enumerate() {
         let loaded = models.get(task)?;
         let show = Show::new(format!("{} ({}/{})", dataset.name, number + 1, datasets.len() * tasks.len()));
         let settings = args.how.settings();
         let mut watch = |p: Progress| show.tell(p, &stop);
-        let result = evaluate(dataset, &loaded.model, &loaded.name, &settings, &pool, record.as_mut(), &mut watch);
+        let result =
+            evaluate_ranked(dataset, &loaded.model, &loaded.name, &settings, &pool, record.as_mut(), &mut watch);
         show.end();
         let result = match result {
             Err(EvalError::Stopped) => stopped(partial.as_deref()),
             result => result.map_err(|e| Failure::Error(format!("{}: {}", dataset.name, message(&e))))?,
         };
+        if args.ranks.is_some() || theirs.is_some() {
+            ranked.extend(result.rows());
+        }
+        let result = result.evaluation;
         for line in &result.differences {
             say!("warning: {} is not as published: {line}", dataset.name);
         }
@@ -212,8 +231,15 @@ pub fn run(args: Args) -> Result<(), Failure> {
         if args.details {
             results.iter().try_for_each(|e| details(e, args.format))?;
         }
-        published.iter().try_for_each(|(path, published)| comparison(path, published, &results, &args))
+        published.iter().try_for_each(|(path, published)| comparison(path, published, &results, &args))?;
+        match &theirs {
+            Some(theirs) => against(&ranked, theirs, &args),
+            None => Ok(()),
+        }
     };
+    if let Some(path) = &args.ranks {
+        write_ranks(path, &ranked)?;
+    }
     heard(tables())?;
     match record {
         Some(record) => record.remove().map_err(error),
@@ -429,6 +455,13 @@ fn details(e: &Evaluation, form: Form) -> Result<(), Failure> {
     for (side, t) in &c.sides {
         add(&format!("{side:?}").to_lowercase(), t.queries, &t.pessimistic, None);
     }
+    for (kind, t) in &c.strata.half_link {
+        let what = if kind == "half_link" { "answer has such an edge" } else { "answer has no such edge" };
+        add(what, t.queries, &t.pessimistic, None);
+    }
+    for (distance, t) in &c.strata.distance {
+        add(&format!("distance {distance}"), t.queries, &t.pessimistic, None);
+    }
     for r in &c.relations {
         add(&format!("relation {}", r.relation), r.tally.queries, &r.tally.pessimistic, Some(r.coverage));
     }
@@ -453,6 +486,35 @@ fn comparison(path: &Path, published: &Published, results: &[Evaluation], args: 
         Form::Csv => String::new(),
     })?;
     beside(&of, published, args.format)
+}
+
+/// Writes the file of `--ranks`, whole or not at all.
+fn write_ranks(path: &Path, rows: &[RankRow]) -> Result<(), Failure> {
+    let mut bytes = Vec::new();
+    ranks::write_header(&mut bytes)?;
+    rows.iter().try_for_each(|row| ranks::write_row(&mut bytes, row))?;
+    let text = String::from_utf8(bytes).map_err(error)?;
+    write_text(path, &text).map_err(error)
+}
+
+/// The differences from another run's ranks.
+fn against(ours: &[RankRow], theirs: &[RankRow], args: &Args) -> Result<(), Failure> {
+    let pairs = ranks::pair(ours, theirs);
+    if pairs.unpaired > 0 {
+        say!("warning: {} questions are in one run only; they are left out", grouped(pairs.unpaired as u64));
+    }
+    if pairs.datasets.is_empty() {
+        return Err(Failure::Error(
+            "--against: no question in common; hint: the same datasets, split, --limit and --seed".to_string(),
+        ));
+    }
+    let sheet = bootstrap::sheet(&bootstrap::differences(&pairs, &args.without, args.how.seed));
+    if args.json {
+        say!("{}", sheet.markdown().trim_end());
+        return Ok(());
+    }
+    println("")?;
+    print(&sheet, args.format)
 }
 
 /// A bar on a terminal, else a line now and then.

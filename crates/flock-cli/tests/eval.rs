@@ -81,7 +81,7 @@ fn a_cut_off_run_goes_on() {
     let rank = Rank { higher: 0, ties: 0 };
     let mut record = Record::open(&partial, false).unwrap();
     record.begin(&begin, Some).unwrap();
-    record.append(4, 1.0, &[Placed { rank, filtered: rank, reached: true }; 4]).unwrap();
+    record.append(4, 1.0, &[Placed { rank, filtered: rank, reached: true, score: 0.5, rivals: 19 }; 4]).unwrap();
     drop(record);
     let resumed = place.run(&many).json_text();
     let mrr = |run: &Value| run[0]["mrr"].as_f64().unwrap();
@@ -140,6 +140,43 @@ fn tables_comparisons_and_warnings() {
     let e = &place.run(&relation).json_text()[0];
     assert_eq!((&e["task"], &e["protocol"]["filtered"], &e["queries"]), (&"relation".into(), &false.into(), &6.into()));
     assert!(e["filtered"]["mrr"].as_f64() >= e["mrr"].as_f64());
+}
+
+#[test]
+fn ranks_are_kept_and_compared() {
+    let place = place();
+    let first = place.run(&eval(&["Toy", "Metafam", "--ranks", "a.tsv", "--json"])).json_text();
+    let text = std::fs::read_to_string(place.path("a.tsv")).unwrap();
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
+    assert_eq!(
+        rows[0].join(" "),
+        "dataset task split head relation tail side rank ties score candidates reached half_link distance"
+    );
+    // Two graphs, six test triples, two sides.
+    assert_eq!(rows.len(), 1 + 2 * 6 * 2);
+    let of_toy: Vec<&Vec<&str>> = rows.iter().filter(|row| row[0] == "Toy").collect();
+    let mrr = of_toy.iter().map(|row| 1.0 / row[7].parse::<f64>().unwrap()).sum::<f64>() / of_toy.len() as f64;
+    assert!((mrr - first[0]["mrr"].as_f64().unwrap()).abs() < 1e-12, "{mrr}");
+    // (e8, jump, e13): only (e0, jump, e5) is in the graph, so neither end has a half-link. 5 apart by next and skip: three moves.
+    let one = of_toy.iter().find(|row| row[3] == "e8" && row[6] == "tail").unwrap();
+    assert_eq!((one[4], one[5], one[12], one[13]), ("jump", "e13", "0", "3"));
+    let strata = &first[0]["strata"];
+    assert_eq!(
+        (&strata["half_link"]["new_link"]["queries"], &strata["distance"]["3"]["queries"]),
+        (&12.into(), &12.into())
+    );
+
+    let same = place.run(&eval(&["Toy", "Metafam", "--against", "a.tsv", "--without", "Metafam"]));
+    for text in ["95 % over graphs", "mean (2)", "mean without Metafam (1)", "+0.0000 to +0.0000"] {
+        assert!(same.out.contains(text), "no {text:?} in {}", same.out);
+    }
+    let other = place.run(&eval(&["Toy", "--seed", "9", "--against", "a.tsv"]));
+    assert!(other.err.contains("12 questions are in one run only"), "{}", other.err);
+    let none = place.run(&eval(&["Toy", "--split", "valid", "--against", "a.tsv"]));
+    assert!(none.code == Some(1) && none.err.contains("no question in common"), "{none:?}");
+    place.write("bad.tsv", "a\tb\n");
+    let bad = place.run(&eval(&["Toy", "--against", "bad.tsv"]));
+    assert!(bad.code == Some(1) && bad.err.contains("bad.tsv:1: expected the columns of eval --ranks"), "{bad:?}");
 }
 
 #[test]

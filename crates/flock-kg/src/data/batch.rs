@@ -4,6 +4,7 @@
 //!   for one head more. Negatives are [strict](super::negatives). Hidden: the batch's triples, or all edges between their ends.
 //! - **Relation task.** (h, ?, t) against all other relations of the graph. Hidden: every edge from h to t.
 
+use super::Origin;
 use super::negatives::Negatives;
 use super::subgraph::Subgraph;
 use crate::checkpoint::Task;
@@ -25,9 +26,9 @@ pub enum Hide {
 /// The questions of one step. All ids are those of [`Batch::topology`].
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// The training graph, by its place in the list given.
-    pub graph: usize,
-    /// The piece of it that the step runs on, if steps run on pieces.
+    /// Where the questions come from.
+    pub origin: Origin,
+    /// The piece of the graph that the step runs on, if steps run on pieces, or a world.
     pub subgraph: Option<Subgraph>,
     /// The positive triples.
     pub triples: Vec<Triple>,

@@ -27,19 +27,22 @@
 //! - [`batch`]: questions, hidden edges, candidates.
 //! - [`negatives`]: entities that are no known answers.
 //! - [`subgraph`]: connected pieces of a graph to train on.
+//! - [`world`]: synthetic graphs made from rules.
 
 pub mod batch;
 pub mod negatives;
 pub mod subgraph;
+pub mod world;
 
 pub use batch::{Batch, Hide};
 pub use flock_walk::Order;
 pub use negatives::{Negatives, strict_negatives};
 pub use subgraph::Subgraph;
+pub use world::World;
 
 use crate::checkpoint::Task;
 use flock_graph::{Mask, Topology, TopologyError, Triple};
-use flock_walk::Key;
+use flock_walk::{Key, WalkQuery};
 use serde::{Deserialize, Serialize};
 
 /// Walks have passes counted from 0; draws of this module have the last one, and a purpose where walks have the update.
@@ -55,6 +58,7 @@ enum Purpose {
     PieceOrder,
     Share,
     Drop,
+    World,
 }
 
 fn key(seed: u64, purpose: Purpose, query: u64) -> Key {
@@ -82,6 +86,40 @@ pub struct Shares {
     pub high: u32,
 }
 
+/// How often a step draws from each graph.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Weighting {
+    /// In proportion to its triples, as published.
+    #[default]
+    Triples,
+    /// In proportion to the square root of its triples.
+    Root,
+    /// All alike.
+    Even,
+}
+
+impl Weighting {
+    /// The weight of a graph of so many triples.
+    fn of(self, triples: usize) -> u64 {
+        match self {
+            Weighting::Triples => triples as u64,
+            // Ten bits behind the point.
+            Weighting::Root => ((triples as u64) << 20).isqrt(),
+            Weighting::Even => u64::from(triples > 0),
+        }
+    }
+}
+
+/// Where a step's questions come from.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A training graph, by its place in the list given.
+    Graph(usize),
+    /// A synthetic world of the step's own.
+    World,
+}
+
 /// How questions are made.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataConfig {
@@ -101,6 +139,10 @@ pub struct DataConfig {
     /// If set, relations of a piece that its batch does not ask about are hidden from the walks altogether, each with a chance drawn
     /// uniformly from these. So an answer that leans on one relation must be found by others at times.
     pub drop: Option<Shares>,
+    /// How often a step draws from each graph.
+    pub weighting: Weighting,
+    /// So many percent of the steps run on a synthetic [`World`].
+    pub worlds: u32,
 }
 
 impl DataConfig {
@@ -114,6 +156,8 @@ impl DataConfig {
             subgraph: None,
             keep: None,
             drop: None,
+            weighting: Weighting::Triples,
+            worlds: 0,
         }
     }
 }
@@ -156,6 +200,12 @@ pub enum DataError {
         /// The greatest share.
         high: u32,
     },
+    /// A share of worlds that makes no sense.
+    #[error("synthetic worlds in {percent} % of the steps, expected at most 100")]
+    Worlds {
+        /// The share.
+        percent: u32,
+    },
     /// A state of another run.
     #[error(
         "the data state counts draws from {found} graphs, but there are {expected}; hint: resume with the same graphs"
@@ -178,7 +228,7 @@ pub enum DataError {
 #[derive(Clone, Debug)]
 pub struct Feed<'a> {
     graphs: Vec<&'a Topology>,
-    ends: Vec<u64>, // (graphs): triples of all graphs up to and with this one
+    ends: Vec<u64>, // (graphs): weights of all graphs up to and with this one
     config: DataConfig,
     seed: u64,
 }
@@ -192,7 +242,7 @@ impl<'a> Feed<'a> {
         let ends: Vec<u64> = graphs
             .iter()
             .scan(0, |sum, g| {
-                *sum += g.num_triples() as u64;
+                *sum += config.weighting.of(g.num_triples());
                 Some(*sum)
             })
             .collect();
@@ -212,6 +262,9 @@ impl<'a> Feed<'a> {
                 return Err(DataError::Shares { low, high });
             }
         }
+        if config.worlds > 100 {
+            return Err(DataError::Worlds { percent: config.worlds });
+        }
         Ok(Feed { graphs: graphs.to_vec(), ends, config, seed })
     }
 
@@ -224,18 +277,28 @@ impl<'a> Feed<'a> {
     pub fn state_at(&self, step: u64) -> DataState {
         let mut state = self.start();
         for s in 0..step {
-            let graph = self.graph_at(s);
-            state.draws[graph] += self.draws_per_step(graph);
+            self.count_draws(s, &mut state);
         }
         state.step = step;
         state
     }
 
-    /// The graph that a step draws from, with probability proportional to its triples.
-    pub fn graph_at(&self, step: u64) -> usize {
+    fn count_draws(&self, step: u64, state: &mut DataState) {
+        if let Origin::Graph(graph) = self.origin(step) {
+            state.draws[graph] += self.draws_per_step(graph);
+        }
+    }
+
+    /// Where a step's questions come from: a world for a share of the steps, else a graph with probability proportional to its
+    /// weight.
+    pub fn origin(&self, step: u64) -> Origin {
+        let chance = u64::from(self.config.worlds);
+        if chance > 0 && key(self.seed, Purpose::World, step).stream(u64::MAX).below(100) < chance {
+            return Origin::World;
+        }
         let total = self.ends[self.ends.len() - 1];
         let drawn = key(self.seed, Purpose::Graph, step).stream(0).below(total);
-        self.ends.partition_point(|&end| end <= drawn)
+        Origin::Graph(self.ends.partition_point(|&end| end <= drawn))
     }
 
     /// The next step's state.
@@ -244,8 +307,7 @@ impl<'a> Feed<'a> {
     /// A state of another number of graphs, or with impossible counts.
     pub fn advance(&self, state: &mut DataState) -> Result<(), DataError> {
         self.check(state)?;
-        let graph = self.graph_at(state.step);
-        state.draws[graph] += self.draws_per_step(graph);
+        self.count_draws(state.step, state);
         state.step += 1;
         Ok(())
     }
@@ -256,7 +318,7 @@ impl<'a> Feed<'a> {
     /// A state of another number of graphs, or with impossible counts.
     pub fn batch(&self, state: &DataState) -> Result<Batch, DataError> {
         self.check(state)?;
-        let graph = self.graph_at(state.step);
+        let Origin::Graph(graph) = self.origin(state.step) else { return self.world_batch(state.step) };
         let whole = self.graphs[graph];
         let drawn = state.draws[graph];
         let mut thinned = None;
@@ -287,20 +349,42 @@ impl<'a> Feed<'a> {
         };
         let topology = subgraph.as_ref().map_or(whole, |s| &s.topology);
 
-        let DataConfig { task, negatives, hide, .. } = self.config;
         let walked = thinned.as_ref().unwrap_or(topology);
-        let mask = Mask::new(walked, &Batch::hidden(walked, &triples, task, hide));
+        let mask = Mask::new(walked, &Batch::hidden(walked, &triples, self.config.task, self.config.hide));
         // Answers are known by all triples of the piece, whether or not the walks see them.
-        let questions = triples.iter().enumerate().map(|(place, &t)| {
-            let ask_head = place >= triples.len() / 2;
-            let mut stream = key(self.seed, Purpose::Negatives, state.step).stream(place as u64);
-            Batch::question(topology, t, task, ask_head, negatives, &mut stream)
-        });
-        let (queries, candidates) = questions.unzip();
+        let (queries, candidates) = self.questions(state.step, topology, &triples);
         if let (Some(piece), Some(thinned)) = (&mut subgraph, thinned) {
             piece.topology = thinned;
         }
-        Ok(Batch { graph, subgraph, triples, mask, queries, candidates })
+        Ok(Batch { origin: Origin::Graph(graph), subgraph, triples, mask, queries, candidates })
+    }
+
+    /// The question about each triple, and its candidates, with answers known by `topology`.
+    fn questions(&self, step: u64, topology: &Topology, triples: &[Triple]) -> (Vec<WalkQuery>, Vec<Vec<u32>>) {
+        let DataConfig { task, negatives, .. } = self.config;
+        let question = |(place, t): (usize, &Triple)| {
+            let ask_head = place >= triples.len() / 2;
+            let mut stream = key(self.seed, Purpose::Negatives, step).stream(place as u64);
+            Batch::question(topology, *t, task, ask_head, negatives, &mut stream)
+        };
+        triples.iter().enumerate().map(question).unzip()
+    }
+
+    /// Questions about what a world of the step's own leaves out.
+    fn world_batch(&self, step: u64) -> Result<Batch, DataError> {
+        let World { entities, relations, facts, questions, .. } =
+            World::new(key(self.seed, Purpose::World, step), self.config.batch);
+        let order = Order::new(key(self.seed, Purpose::PieceOrder, step), questions.len() as u64);
+        let count = questions.len().min(self.config.batch) as u64;
+        let triples: Vec<Triple> = (0..count).map(|k| questions[order.get(k) as usize]).collect();
+        // The walks see the facts. Answers are known by facts and questions together.
+        let walked = Topology::build(entities, relations, facts.clone())?;
+        let known = Topology::build(entities, relations, [facts, questions].concat())?;
+        let mask = Mask::new(&walked, &Batch::hidden(&walked, &triples, self.config.task, self.config.hide));
+        let (queries, candidates) = self.questions(step, &known, &triples);
+        let subgraph =
+            Subgraph { topology: walked, nodes: (0..entities).collect(), relations: (0..relations).collect() };
+        Ok(Batch { origin: Origin::World, subgraph: Some(subgraph), triples, mask, queries, candidates })
     }
 
     fn check(&self, state: &DataState) -> Result<(), DataError> {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::questions::{Item, Side};
 use super::rank::Rank;
+use super::strata::Strata;
 
 /// Metrics under one tie rule. All are 0 if there is nothing to count.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -89,8 +90,8 @@ impl Tally {
     }
 }
 
-/// The rank of an answer, and whether a walk reached it.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+/// The rank of an answer, and what it was ranked by.
+#[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Placed {
     /// Under the published protocol: filtered for entities, unfiltered for relations.
     pub rank: Rank,
@@ -98,6 +99,10 @@ pub struct Placed {
     pub filtered: Rank,
     /// Whether a walk of some pass reached the answer.
     pub reached: bool,
+    /// The answer's mean logit.
+    pub score: f64,
+    /// Candidates that it was ranked among under the published protocol, itself not counted.
+    pub rivals: u32,
 }
 
 /// A relation's own numbers.
@@ -151,6 +156,9 @@ pub struct Counted {
     /// How sure a sample is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
+    /// By kind of question; older results have none.
+    #[serde(default)]
+    pub strata: Strata,
 }
 
 impl Counted {
@@ -189,6 +197,7 @@ impl Counted {
             filtered: is_relation.then(|| Tally::new(rows.iter().map(|(_, p)| p.filtered))),
             relations,
             interval: interval(&rows, total),
+            strata: Strata::default(),
         }
     }
 }
@@ -246,7 +255,7 @@ mod tests {
         let item = |triple, side, relation| Item { answer: 0, side, relation, triple };
         let placed = |higher, reached| {
             let rank = Rank { higher, ties: 0 };
-            Placed { rank, filtered: rank, reached }
+            Placed { rank, filtered: rank, reached, score: 0.0, rivals: 9 }
         };
         let items = [item(1, Side::Tail, 7), item(0, Side::Tail, 5), item(0, Side::Head, 5), item(1, Side::Head, 7)];
         let ranks = [placed(0, true), placed(1, true), placed(3, false), placed(0, true)];

@@ -3,17 +3,21 @@
 //! A [`TestSet`] becomes [`questions`]; each is asked once, and its answers are placed among their rivals ([`rank`]); what was
 //! placed is counted ([`metrics`]) and told with the whole protocol ([`results`]). Queries are asked some at a time: what stays in
 //! memory is two ranks per answer, whatever the number of candidates. [`record`] keeps them on disk, so that a killed run goes on.
+//! [`strata`] tells kinds of questions apart; [`ranks`] keeps a row per question, by which [`bootstrap`] compares two models.
 //! [`compare`] puts published numbers beside ours; [`analyse`], [`embedding`] and [`density`] are the paper's analyses.
 
 pub mod analyse;
+pub mod bootstrap;
 pub mod compare;
 pub mod density;
 pub mod embedding;
 pub mod metrics;
 pub mod questions;
 pub mod rank;
+pub mod ranks;
 pub mod record;
 pub mod results;
+pub mod strata;
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +30,7 @@ use crate::model::{Model, ModelError, View};
 pub use metrics::{Counted, Metrics, Placed, Tally};
 pub use questions::{Item, Questions, Side};
 pub use rank::{Rank, ranks};
-pub use results::{Evaluation, Settings, Stated, evaluate};
+pub use results::{Evaluation, Ranked, Settings, Stated, evaluate, evaluate_ranked};
 
 /// Why an evaluation stops.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +61,16 @@ pub enum EvalError {
     Results {
         /// The file.
         file: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Not a file of ranks.
+    #[error("{file}:{line}: {reason}")]
+    Ranks {
+        /// The file.
+        file: String,
+        /// The line, counted from 1.
+        line: usize,
         /// What is wrong.
         reason: String,
     },
@@ -120,8 +134,17 @@ pub fn place(set: &TestSet, query: &WalkQuery, items: &[Item], scores: &Scores) 
         WalkQuery::Entity { .. } => filtered.clone(),
         WalkQuery::Relation { .. } => ranks(scores, &[], candidates, answers())?,
     };
+    // The answer itself is one of the known.
+    let rivals = match query {
+        WalkQuery::Entity { .. } => candidates.saturating_sub(known.len() as u32),
+        WalkQuery::Relation { .. } => candidates.saturating_sub(1),
+    };
     let places = published.into_iter().zip(filtered).zip(items);
-    Ok(places.map(|((rank, filtered), item)| Placed { rank, filtered, reached: reached(item) }).collect())
+    let placed = |((rank, filtered), item): ((Rank, Rank), &Item)| {
+        let score = scores.of(item.answer).logit;
+        Placed { rank, filtered, reached: reached(item), score, rivals }
+    };
+    Ok(places.map(placed).collect())
 }
 
 #[cfg(test)]
@@ -137,7 +160,7 @@ pub(crate) mod testing {
     pub fn evaluation(dataset: &str, mrr: f64, hits10: f64) -> Evaluation {
         let item = Item { answer: 0, side: Side::Tail, relation: 0, triple: 0 };
         let rank = Rank { higher: 0, ties: 0 };
-        let placed = Placed { rank, filtered: rank, reached: true };
+        let placed = Placed { rank, filtered: rank, reached: true, score: 0.0, rivals: 1 };
         let mut counted = Counted::new(&[item], &[placed], 1, |_| "r".to_string());
         (counted.all.pessimistic.mrr, counted.all.pessimistic.hits10) = (mrr, hits10);
         let rest = serde_json::json!({

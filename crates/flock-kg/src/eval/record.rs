@@ -19,7 +19,7 @@ use super::metrics::Placed;
 use super::rank::Rank;
 use crate::train::settings::difference;
 
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// Why a run cannot go on from a file.
 #[derive(Debug, thiserror::Error)]
@@ -76,7 +76,7 @@ enum Line {
     Batch {
         queries: usize,
         seconds: f64,
-        placed: Vec<[u32; 5]>,
+        placed: Vec<([u32; 6], f64)>,
     },
 }
 
@@ -158,7 +158,10 @@ impl Record {
 
     /// Adds the places of the answers of the queries up to `queries`.
     pub fn append(&mut self, queries: usize, seconds: f64, placed: &[Placed]) -> Result<(), RecordError> {
-        let row = |p: &Placed| [p.rank.higher, p.rank.ties, p.filtered.higher, p.filtered.ties, u32::from(p.reached)];
+        let row = |p: &Placed| {
+            let Placed { rank, filtered, reached, score, rivals } = *p;
+            ([rank.higher, rank.ties, filtered.higher, filtered.ties, u32::from(reached), rivals], score)
+        };
         self.write(&Line::Batch { queries, seconds, placed: placed.iter().map(row).collect() })
     }
 
@@ -197,10 +200,12 @@ fn read(bytes: &[u8]) -> Option<(Vec<(Begin, Done)>, usize)> {
             Ok(Line::Batch { queries, seconds, placed }) => {
                 let done = &mut sections[current?].1;
                 let rank = |higher, ties| Rank { higher, ties };
-                let place = |[h, t, fh, ft, reached]: [u32; 5]| Placed {
+                let place = |([h, t, fh, ft, reached, rivals], score): ([u32; 6], f64)| Placed {
                     rank: rank(h, t),
                     filtered: rank(fh, ft),
                     reached: reached != 0,
+                    score,
+                    rivals,
                 };
                 done.placed.extend(placed.into_iter().map(place));
                 (done.queries, done.seconds) = (queries, seconds);
@@ -229,7 +234,7 @@ mod tests {
         let path = dir.path().join("r.partial");
         let place = |n| {
             let rank = Rank { higher: n, ties: 1 };
-            Placed { rank, filtered: rank, reached: n % 2 == 0 }
+            Placed { rank, filtered: rank, reached: n % 2 == 0, score: f64::from(n) / 3.0, rivals: n + 7 }
         };
         let mut record = Record::open(&path, false).unwrap();
         assert_eq!(record.begin(&begin(1), Some).unwrap(), Done::default());

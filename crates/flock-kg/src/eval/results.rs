@@ -5,9 +5,13 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use super::metrics::Counted;
-use super::questions::{Questions, Side};
+use rayon::prelude::*;
+
+use super::metrics::{Counted, Placed};
+use super::questions::{Item, Questions, Side};
+use super::ranks::RankRow;
 use super::record::{Begin, Done, Record};
+use super::strata::{Strata, Stratum};
 use super::{EvalError, place_all};
 use crate::answers::ModelName;
 use crate::bench::MACS_PER_POSITION;
@@ -149,6 +153,32 @@ pub struct Progress {
     pub now: usize,
 }
 
+/// An evaluation with the place of every answer.
+#[derive(Debug)]
+pub struct Ranked {
+    /// The numbers.
+    pub evaluation: Evaluation,
+    set: TestSet,
+    questions: Questions,
+    placed: Vec<Placed>,
+    strata: Vec<Stratum>,
+}
+
+impl Ranked {
+    /// A row per question and answer, in the order in which they were asked.
+    pub fn rows(&self) -> impl Iterator<Item = RankRow> + '_ {
+        let graph = self.set.on.graph();
+        let split = self.evaluation.split.to_string();
+        let places = self.questions.items().iter().zip(&self.placed).zip(&self.strata);
+        places.map(move |((item, placed), stratum)| {
+            let triple = self.set.triples[item.triple as usize];
+            let (entities, relations) = (graph.entities(), graph.relations());
+            let names = [entities.get(triple.head), relations.get(triple.relation), entities.get(triple.tail)];
+            RankRow::new((&self.evaluation.dataset, self.evaluation.task, &split), names, item, placed, *stratum)
+        })
+    }
+}
+
 /// Evaluates a model on a loaded dataset. `watch` is told after each batch, and stops the run by answering false.
 pub fn evaluate(
     dataset: &Dataset,
@@ -156,9 +186,22 @@ pub fn evaluate(
     name: &ModelName,
     settings: &Settings,
     pool: &rayon::ThreadPool,
-    mut record: Option<&mut Record>,
+    record: Option<&mut Record>,
     watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Evaluation, EvalError> {
+    Ok(evaluate_ranked(dataset, model, name, settings, pool, record, watch)?.evaluation)
+}
+
+/// As [`evaluate`], with the place of every answer.
+pub fn evaluate_ranked(
+    dataset: &Dataset,
+    model: &Model,
+    name: &ModelName,
+    settings: &Settings,
+    pool: &rayon::ThreadPool,
+    mut record: Option<&mut Record>,
+    watch: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Ranked, EvalError> {
     let mut set = dataset.test_set(settings.split)?;
     let differences = check::of_set(dataset, settings.split, &set);
     let of = set.triples.len();
@@ -194,15 +237,20 @@ pub fn evaluate(
     })?;
     let sitting = clock.elapsed().as_secs_f64();
     let seconds = before + sitting;
+    let (topology, triples) = (set.on.topology(), &set.triples);
+    let stratum = |item: &Item| Stratum::of(topology, triples[item.triple as usize], item);
+    let strata: Vec<Stratum> = pool.install(|| questions.items().par_iter().map(stratum).collect());
     let relations = set.on.graph().relations();
+    let mut counted = Counted::new(questions.items(), &placed, of, |r| relations.get(r).to_string());
+    counted.strata = Strata::new(&strata, &placed);
     let walks: usize = questions.queries.iter().map(|q| q.num_walks(ask.walks)).sum();
     let positions = (walks * protocol.length * model.meta().updates) as f64 * f64::from(ask.passes);
-    Ok(Evaluation {
+    let evaluation = Evaluation {
         dataset: dataset.name.clone(),
         task,
         split: settings.split,
         group: dataset.group(),
-        counted: Counted::new(questions.items(), &placed, of, |r| relations.get(r).to_string()),
+        counted,
         asked: total,
         seconds,
         gflops: if seconds > 0.0 { 2.0 * MACS_PER_POSITION as f64 * positions / seconds / 1e9 } else { 0.0 },
@@ -212,7 +260,8 @@ pub fn evaluate(
         model: name.origin.clone(),
         differences,
         protocol,
-    })
+    };
+    Ok(Ranked { evaluation, set, questions, placed, strata })
 }
 
 impl Settings {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::settings::{ConfigError, Settings};
 use super::{BaseLoss, Loss};
 use crate::checkpoint::{Averaging, Metadata, Processor, Task};
-use crate::data::{DataConfig, Hide, Negatives, Shares, Sizes};
+use crate::data::{DataConfig, Hide, Negatives, Shares, Sizes, Weighting};
 use crate::optimise::Schedule;
 
 /// A run of pretraining or fine-tuning.
@@ -65,7 +65,7 @@ pub struct ModelSection {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DataSection {
-    /// Training graphs: dataset directories or graph files. A step draws one in proportion to its triples.
+    /// Training graphs: dataset directories or graph files. A step draws one of them by `weighting`.
     pub graphs: Vec<PathBuf>,
     /// Format of the graph files; else by their names or first lines.
     pub format: Option<String>,
@@ -90,6 +90,10 @@ pub struct DataSection {
     /// If given, relations of a piece that a step does not ask about are hidden from its walks, each with a chance of so many percent:
     /// least and greatest.
     pub drop: Option<[u32; 2]>,
+    /// How often a step draws from each graph: `triples`, `root` (the square root of its triples) or `even`.
+    pub weighting: Weighting,
+    /// So many percent of the steps run on a synthetic world.
+    pub worlds: u32,
 }
 
 /// A base walk count: a number, or `"rule"` for the rule that goes by the graph's size.
@@ -330,6 +334,7 @@ impl TrainConfig {
             rule(share.is_none_or(percent), key, "expected [least, greatest] percent, 1 to 100")?;
             rule(share.is_none() || self.data.subgraph.is_some(), key, "needs data.subgraph")?;
         }
+        rule(self.data.worlds <= 100, "data.worlds", "expected a percentage, 0 to 100")?;
         for (key, n) in [("walks.n", self.walks.n), ("validation.n", self.validation.n)] {
             let fits = |n: u32| (1..=16_384).contains(&n);
             rule(!matches!(n, WalkCount::Fixed(n) if !fits(n)), key, "expected 1 to 16384, or \"rule\"")?;
@@ -361,6 +366,8 @@ impl TrainConfig {
             subgraph: self.data.subgraph.map(|[low, high]| Sizes { low, high }),
             keep: self.data.keep.map(|[low, high]| Shares { low, high }),
             drop: self.data.drop.map(|[low, high]| Shares { low, high }),
+            weighting: self.data.weighting,
+            worlds: self.data.worlds,
         }
     }
 
@@ -392,6 +399,8 @@ impl Default for DataSection {
             subgraph: None,
             keep: None,
             drop: None,
+            weighting: published.weighting,
+            worlds: published.worlds,
         }
     }
 }

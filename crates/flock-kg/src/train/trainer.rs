@@ -20,7 +20,7 @@ use super::settings::to_json;
 use super::{Example, StepInput, curve, state, validate};
 use crate::bundled::{self, default_checkpoint};
 use crate::checkpoint::{Checkpoint, Metadata, Task, sha256_hex, write_atomically};
-use crate::data::{DataState, Feed};
+use crate::data::{DataState, Feed, Origin};
 use crate::datasets::{self, Fingerprint, NamedGraph, TestSet};
 use crate::init::initial_weights;
 use crate::model::{Model, View};
@@ -270,7 +270,11 @@ impl<'a, 's> Run<'a, 's> {
         let clock = Instant::now();
         let batch = self.feed.batch(&self.data)?;
         let graphs = self.graphs;
-        let graph = &graphs[batch.graph];
+        // A world's batch brings its own graph; the first one only stands in.
+        let graph = match batch.origin {
+            Origin::Graph(graph) => &graphs[graph],
+            Origin::World => &graphs[0],
+        };
         let topology = batch.topology(graph.topology());
         let pairs = batch.queries.iter().zip(&batch.candidates);
         let examples: Vec<Example> =
@@ -290,12 +294,14 @@ impl<'a, 's> Run<'a, 's> {
         };
         let learnt = self.learner.learn(&mut *self.session.gradient, &input).map_err(|failure| match failure {
             StepFailure::Model(e) => e.into(),
-            StepFailure::NotFinite { example, what } => TrainError::NotFinite {
-                step: self.data.step + 1,
-                what,
-                graph: graph.name.clone(),
-                query: graph.describe(&examples[example].query, batch.subgraph.as_ref()),
-            },
+            StepFailure::NotFinite { example, what } => {
+                let (step, query) = (self.data.step + 1, &examples[example].query);
+                let (graph, query) = match batch.origin {
+                    Origin::Graph(_) => (graph.name.clone(), graph.describe(query, batch.subgraph.as_ref())),
+                    Origin::World => ("a synthetic world".to_string(), format!("{query:?}")),
+                };
+                TrainError::NotFinite { step, what, graph, query }
+            }
         })?;
         self.feed.advance(&mut self.data)?;
         self.pending.add(learnt.loss);
