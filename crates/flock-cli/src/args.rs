@@ -56,6 +56,8 @@ pub enum Command {
     Finetune(Box<crate::finetune::Args>),
     /// Train on the Petals graphs, which test what a model can tell apart
     Petals(Box<crate::petals::Args>),
+    /// Write a synthetic world, as pretraining makes them, as a dataset
+    World(crate::world::Args),
     /// Rank held-out answers of benchmark datasets
     Eval(Box<crate::eval::Args>),
     /// List, check or fetch benchmark datasets

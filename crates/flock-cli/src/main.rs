@@ -27,6 +27,7 @@ mod pretrain;
 mod serve;
 mod table;
 mod train;
+mod world;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Command::Pretrain(args) => pretrain::run(*args),
         Command::Finetune(args) => finetune::run(*args),
         Command::Petals(args) => petals::run(*args),
+        Command::World(args) => world::run(args),
         Command::Eval(args) => eval::run(*args),
         Command::Datasets(args) => datasets::run(*args),
         Command::Analyse(args) => analyse::run(*args),

@@ -334,3 +334,35 @@ fn petals_are_trained_tested_and_drawn() {
     assert!(std::fs::read_to_string(place.path("one.svg")).unwrap().starts_with("<svg"));
     assert!(!place.path("runs").exists());
 }
+
+#[test]
+fn a_world_is_written_as_a_dataset_that_can_be_evaluated() {
+    let place = Place::new();
+    let report = &ok(place.run(&["world", "--seed", "3", "--out", "kg/w3", "--svg", "w3.svg", "--json"])).json()[0];
+    let count = |file: &str| std::fs::read_to_string(place.path(file)).unwrap().lines().count();
+    assert_eq!(report["facts"], count("kg/w3/train.txt"));
+    assert_eq!(report["questions"], count("kg/w3/test.txt"));
+    assert!(report["rules"].as_object().is_some_and(|kinds| !kinds.is_empty()), "{report}");
+    let svg = std::fs::read_to_string(place.path("w3.svg")).unwrap();
+    assert!(svg.starts_with("<svg") && svg.contains("relations") && !svg.contains("NaN"));
+    let args = [
+        "eval",
+        "w3",
+        "--data",
+        "kg",
+        "--model",
+        "entity.safetensors",
+        "--walks",
+        "1",
+        "--passes",
+        "1",
+        "--limit",
+        "5",
+    ];
+    let results = ok(place.run(&[&args[..], &["--json"]].concat())).json_text();
+    assert_eq!(results[0]["queries"], 10);
+    // The same seed writes the same world.
+    ok(place.run(&["world", "--seed", "3", "--out", "again"]));
+    let bytes = |file: &str| std::fs::read(place.path(file)).unwrap();
+    assert!(bytes("kg/w3/train.txt") == bytes("again/train.txt") && bytes("kg/w3/test.txt") == bytes("again/test.txt"));
+}
