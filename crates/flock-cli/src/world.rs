@@ -40,7 +40,7 @@ pub struct Args {
 /// Makes a world and writes it.
 pub fn run(args: Args) -> Result<(), Failure> {
     let world = World::new(Key { seed: args.seed, pass: 0, update: 0, query: 0 }, 1);
-    let io = |e: std::io::Error| error(format!("{}: {e}", args.out.display()));
+    let io = |e: std::io::Error| Failure::Error(format!("{}: {e}", args.out.display()));
     std::fs::create_dir_all(&args.out).map_err(io)?;
     let lines = |triples: &[Triple]| -> String {
         let line = |t: &Triple| {

@@ -43,7 +43,7 @@ const CHECKSUM_KEY: &str = "sha256";
 const BLANK_CHECKSUM: [u8; 64] = [b'0'; 64];
 
 /// What a model predicts.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Task {
@@ -97,6 +97,14 @@ fn is_yes(switch: &bool) -> bool {
     *switch
 }
 
+fn one() -> u32 {
+    1
+}
+
+fn is_one(period: &u32) -> bool {
+    *period == 1
+}
+
 /// What a checkpoint says about itself: the sizes of the model, and where its weights come from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metadata {
@@ -128,6 +136,12 @@ pub struct Metadata {
     /// Whether walked graphs have their inverse types; they do if a file does not say.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub inverses: bool,
+    /// Chance, in parts of 1024, that a walk begins anew instead of making a move; 0 if a file does not say.
+    #[serde(default, skip_serializing_if = "is_published")]
+    pub restart: u32,
+    /// Which walks may begin anew: every one (1), every second one (2), …; 1 if a file does not say.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub restart_period: u32,
     /// Base walk count the model was trained with.
     pub n_train: u32,
     /// Mean number of nodes of the training graphs, V̄.
@@ -160,6 +174,8 @@ impl Metadata {
             backtrack: false,
             all_at_query: false,
             inverses: true,
+            restart: 0,
+            restart_period: 1,
             n_train: 128,
             // FB15k237, WN18RR, CoDExMedium: nodes and train triples of the paper's statistics table.
             mean_nodes: f64::from(14_541 + 40_943 + 17_050) / 3.0,
@@ -190,6 +206,8 @@ impl Metadata {
             all_at_query: self.all_at_query,
             balanced_on_query_relation: self.balanced_on_query_relation,
             inverses: self.inverses,
+            restart: self.restart,
+            restart_period: self.restart_period,
         }
     }
 
@@ -203,7 +221,15 @@ impl Metadata {
             (self.all_at_query, ", all walks start at the query"),
             (!self.inverses, ", no inverse types"),
         ];
-        switches.into_iter().filter(|(on, _)| *on).map(|(_, words)| words).collect()
+        let mut words: String = switches.into_iter().filter(|(on, _)| *on).map(|(_, words)| words).collect();
+        if self.restart > 0 {
+            let which = match self.restart_period {
+                1 => "walks".to_string(),
+                period => format!("one walk in {period}"),
+            };
+            let _ = write!(words, ", restarts of {which} ({:.3})", f64::from(self.restart) / 1024.0);
+        }
+        words
     }
 
     /// The tables of the two query flags.
@@ -246,6 +272,12 @@ impl Metadata {
         }
         if !(2..=16_384).contains(&self.length) {
             return bad("length", &self.length, "must be between 2 and 16384");
+        }
+        if self.restart > 1024 {
+            return bad("restart", &self.restart, "must be at most 1024");
+        }
+        if self.restart_period == 0 {
+            return bad("restart_period", &self.restart_period, "must be positive");
         }
         if self.n_train == 0 {
             return bad("n_train", &self.n_train, "must be positive");

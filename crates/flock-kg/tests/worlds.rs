@@ -153,7 +153,8 @@ fn a_share_of_the_steps_runs_on_worlds() {
     assert!(asked >= 3);
     assert_eq!(state, feed.state_at(60));
     // Weights: 20 and 2,000 triples, so 1 : 100, 1 : 10 or 1 : 1.
-    for (weighting, share) in [(Weighting::Triples, 1.0 / 101.0), (Weighting::Root, 1.0 / 11.0), (Weighting::Even, 0.5)]
+    for (weighting, share) in
+        [(Weighting::Triples, 1.0f64 / 101.0), (Weighting::Root, 1.0 / 11.0), (Weighting::Even, 0.5)]
     {
         let feed = Feed::new(&[&small, &large], DataConfig { weighting, worlds: 0, ..config }, 1).unwrap();
         let first = (0..10_000).filter(|step| feed.origin(*step) == Origin::Graph(0)).count() as f64;

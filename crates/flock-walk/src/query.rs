@@ -49,6 +49,11 @@ pub struct WalkOptions {
     /// Whether the walked graph has its inverse types. Without them a step is named by its relation alone, along or against
     /// it, and balanced walks start along relations only: what the published Petals protocol asks for.
     pub inverses: bool,
+    /// Chance, in parts of 1024, that a walk begins anew instead of making a move: at a new start of its own kind, with no memory
+    /// of the node just left. A walk from the query's nodes so stays near them. The published walks have 0.
+    pub restart: u32,
+    /// Restarts are for every walk (1), every second one (2), and so on; the others never begin anew.
+    pub restart_period: u32,
 }
 
 impl Default for WalkOptions {
@@ -60,6 +65,8 @@ impl Default for WalkOptions {
             all_at_query: false,
             balanced_on_query_relation: false,
             inverses: true,
+            restart: 0,
+            restart_period: 1,
         }
     }
 }

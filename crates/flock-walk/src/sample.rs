@@ -115,10 +115,10 @@ pub fn sample_from(
     for (first, ((nodes, types), dirs)) in range.step_by(LANES).zip(outputs) {
         let out = Out::new(length, nodes, types, dirs);
         match (mask.filter(|m| !m.is_empty()), topology.arrays()) {
-            (None, Some(arrays)) => walk_block(starts, topology, arrays, Whole, options, first, out),
-            (Some(mask), Some(arrays)) => walk_block(starts, topology, arrays, Masked(mask), options, first, out),
-            (None, None) => walk_block(starts, topology, topology, Whole, options, first, out),
-            (Some(mask), None) => walk_block(starts, topology, topology, Masked(mask), options, first, out),
+            (None, Some(arrays)) => sample_block(starts, topology, arrays, Whole, options, first, out),
+            (Some(mask), Some(arrays)) => sample_block(starts, topology, arrays, Masked(mask), options, first, out),
+            (None, None) => sample_block(starts, topology, topology, Whole, options, first, out),
+            (Some(mask), None) => sample_block(starts, topology, topology, Masked(mask), options, first, out),
         }
     }
 }
@@ -172,6 +172,23 @@ struct Lane<H> {
     looped: u8,   // 1 if it led back to its own node
     word: u64,    // what is left of the random word
     hidden: H,    // what is hidden at the node to leave
+}
+
+impl<H: Default> Lane<H> {
+    fn empty() -> Lane<H> {
+        Lane {
+            stream: Stream::default(),
+            at: NOWHERE,
+            left: NOWHERE,
+            loops: 0,
+            chosen: 0,
+            last: NOWHERE,
+            step: Step::default(),
+            looped: 0,
+            word: 0,
+            hidden: H::default(),
+        }
+    }
 }
 
 /// Where a walk reads the graph: from the arrays of its index, or from a graph with edits, which looks in two places.
@@ -291,6 +308,114 @@ impl<'a> View for Masked<'a> {
     }
 }
 
+/// A block of walks, with restarts or without: walks that never begin anew do not pay for those that may.
+fn sample_block<G: Ground, V: View>(
+    starts: &Starts,
+    topology: &Topology,
+    ground: G,
+    view: V,
+    options: &WalkOptions,
+    first: usize,
+    out: Out<'_>,
+) {
+    if options.restart == 0 {
+        walk_block(starts, topology, ground, view, options, first, out);
+    } else {
+        restarting_block(starts, topology, ground, view, options, first, out);
+    }
+}
+
+/// When a walk begins anew.
+#[derive(Copy, Clone)]
+struct Restarts {
+    stream: Stream,
+    chance: u32, // in parts of 1024
+    next: usize, // the position of the next new start
+}
+
+impl Restarts {
+    /// Draws the next one, `from` the first position that may be a start again. A chance of 1 / 1024 has gaps of 1,024 positions in
+    /// the mean; a walk that ends before asks no further.
+    fn schedule(&mut self, from: usize, length: usize) {
+        self.next = from;
+        while self.next < length && self.stream.below(1024) >= u64::from(self.chance) {
+            self.next += 1;
+        }
+    }
+}
+
+/// As [`walk_block`], for walks that may begin anew at any position. With no restarts due it draws the same walks.
+fn restarting_block<G: Ground, V: View>(
+    starts: &Starts,
+    topology: &Topology,
+    ground: G,
+    view: V,
+    options: &WalkOptions,
+    first: usize,
+    mut out: Out<'_>,
+) {
+    let (backtrack, inverses, length) = (options.backtrack, options.inverses, out.length);
+    let period = options.restart_period.max(1) as usize;
+    let mut lanes = [Lane::<V::Hidden>::empty(); LANES];
+    let lanes = &mut lanes[..out.walks];
+    let mut fixed = [None; LANES]; // the move that an edge to start on has already made
+    let mut restarts = [Restarts { stream: Stream::default(), chance: 0, next: usize::MAX }; LANES];
+    let begin = |lane: &mut Lane<V::Hidden>, start: Start| -> Option<(NodeId, TypeId)> {
+        lane.left = NOWHERE;
+        let (at, fixed) = match start {
+            Start::Node(v) => (v, None),
+            Start::Edge { from, to, ty } => (from, Some((to, ty))),
+        };
+        lane.at = at;
+        ground.prefetch_record(at);
+        fixed
+    };
+    for (i, lane) in lanes.iter_mut().enumerate() {
+        let walk = first + i;
+        let (stream, start) = starts.start(topology, view.mask(), walk);
+        lane.stream = stream;
+        lane.loops = u32::from(starts.counts_loops(walk));
+        fixed[i] = begin(lane, start);
+        if walk % period == period - 1 {
+            restarts[i] = Restarts { stream: starts.restarts(walk), chance: options.restart, next: usize::MAX };
+            // An edge to start on is two positions.
+            restarts[i].schedule(1 + usize::from(fixed[i].is_some()), length);
+        }
+        out.put_node(i, 0, lane.at);
+        out.put_step(i, 0, (topology.no_type(), NO_STEP));
+    }
+    for lane in lanes.iter_mut() {
+        aim(ground, view, lane, false);
+    }
+    for position in 1..length {
+        for (i, lane) in lanes.iter_mut().enumerate() {
+            if restarts[i].next == position {
+                let start = starts.again(topology, view.mask(), first + i, &mut restarts[i].stream);
+                fixed[i] = begin(lane, start);
+            } else if let Some((to, _)) = fixed[i] {
+                arrive(lane, to, backtrack);
+            } else {
+                take(ground, lane, backtrack);
+            }
+            out.put_node(i, position, lane.at);
+        }
+        for (i, lane) in lanes.iter_mut().enumerate() {
+            let anew = restarts[i].next == position;
+            let step = if anew {
+                restarts[i].schedule(position + 1 + usize::from(fixed[i].is_some()), length);
+                (topology.no_type(), NO_STEP)
+            } else {
+                match fixed[i].take() {
+                    Some((_, ty)) => (ty, 0),
+                    None => label(topology, ground, view, lane, inverses),
+                }
+            };
+            out.put_step(i, position, step);
+            aim(ground, view, lane, !backtrack && !anew);
+        }
+    }
+}
+
 fn walk_block<G: Ground, V: View>(
     starts: &Starts,
     topology: &Topology,
@@ -301,19 +426,7 @@ fn walk_block<G: Ground, V: View>(
     mut out: Out<'_>,
 ) {
     let (backtrack, inverses) = (options.backtrack, options.inverses);
-    let empty = Lane {
-        stream: Stream::default(),
-        at: NOWHERE,
-        left: NOWHERE,
-        loops: 0,
-        chosen: 0,
-        last: NOWHERE,
-        step: Step::default(),
-        looped: 0,
-        word: 0,
-        hidden: V::Hidden::default(),
-    };
-    let mut lanes = [empty; LANES];
+    let mut lanes = [Lane::<V::Hidden>::empty(); LANES];
     let lanes = &mut lanes[..out.walks];
     let mut fixed = [None; LANES];
     for (i, lane) in lanes.iter_mut().enumerate() {

@@ -18,6 +18,8 @@ use flock_graph::{Mask, NodeId, Topology, TypeId};
 
 /// The walk number whose stream draws the tickets; no walk has it.
 const TICKETS: u64 = u64::MAX;
+/// Added to a walk's number, it gives the stream of its restarts; no walk has such a number.
+const RESTARTS: u64 = 1 << 63;
 
 /// How the walks of one query and one update begin.
 #[derive(Clone, Debug)]
@@ -124,23 +126,48 @@ impl Starts {
         (stream, start)
     }
 
+    /// The stream that decides when a walk begins anew, and where.
+    pub(crate) fn restarts(&self, walk: usize) -> Stream {
+        Stream::from_base(self.base, RESTARTS | walk as u64)
+    }
+
+    /// A new start of the walk's own kind: the same node, another uniform one, or another edge of its type.
+    pub(crate) fn again(&self, topology: &Topology, mask: Option<&Mask>, walk: usize, stream: &mut Stream) -> Start {
+        match self.groups[walk / self.n] {
+            Group::At(v) => Start::Node(v),
+            Group::Uniform if topology.num_nodes() == 0 => Start::Node(self.head),
+            Group::Uniform => Start::Node(stream.below(u64::from(topology.num_nodes())) as u32),
+            Group::Balanced => {
+                let ty = self.tickets[walk % self.n].ty;
+                let (from, to) = edge_at(topology, mask, ty, |edges| stream.below(edges));
+                Start::Edge { from, to, ty }
+            }
+        }
+    }
+
     /// The ticket's edge. Its type has one.
     fn edge(&self, topology: &Topology, mask: Option<&Mask>, ticket: Ticket) -> (NodeId, NodeId) {
-        let relation = raw(topology, ticket.ty);
-        let range = topology.relation_range(relation);
-        let hidden = mask.map_or(&[][..], |m| m.hidden_in_relation(relation));
-        let edges = (range.len() - hidden.len()) as u64;
-        let place = self.first_place.wrapping_add(u64::from(ticket.copy));
-        let order = Order::from_base(self.key.base_of_query(u64::from(ticket.ty), place / edges), edges);
-        let index = order.get(place % edges) as u32;
-        let (head, tail) = topology.ends(range.start + nth_kept(hidden, index) as usize);
-        if ticket.ty < topology.num_relations() { (head, tail) } else { (tail, head) }
+        edge_at(topology, mask, ticket.ty, |edges| {
+            let place = self.first_place.wrapping_add(u64::from(ticket.copy));
+            let order = Order::from_base(self.key.base_of_query(u64::from(ticket.ty), place / edges), edges);
+            order.get(place % edges)
+        })
     }
 
     /// Whether the walk counts a node's self-loop among its ways out.
     pub(crate) fn counts_loops(&self, walk: usize) -> bool {
         self.groups[walk / self.n] == Group::Balanced
     }
+}
+
+/// The edge of a type that `choose` picks by its place among those that are not hidden. There is at least one.
+fn edge_at(topology: &Topology, mask: Option<&Mask>, ty: TypeId, choose: impl FnOnce(u64) -> u64) -> (NodeId, NodeId) {
+    let relation = raw(topology, ty);
+    let range = topology.relation_range(relation);
+    let hidden = mask.map_or(&[][..], |m| m.hidden_in_relation(relation));
+    let index = choose((range.len() - hidden.len()) as u64) as u32;
+    let (head, tail) = topology.ends(range.start + nth_kept(hidden, index) as usize);
+    if ty < topology.num_relations() { (head, tail) } else { (tail, head) }
 }
 
 /// The raw relation whose triples are the type's edges.

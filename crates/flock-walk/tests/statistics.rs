@@ -381,3 +381,68 @@ fn balanced_starts_do_not_repeat_an_edge_within_a_round() {
     assert_eq!(starts, 300 * 12 * 3);
     assert!(repeats_in_other_rounds > 1_000, "{repeats_in_other_rounds}"); // so rounds do differ
 }
+
+/// Where walks begin anew: positions with no step after the first, on a graph where every node has a neighbour.
+fn restarted(walks: &Walks, walk: usize) -> Vec<usize> {
+    let at = walk * walks.length;
+    (1..walks.length).filter(|k| walks.dirs[at + k] == 3).collect()
+}
+
+#[test]
+fn walks_begin_anew_as_often_as_told_and_where_their_kind_begins() {
+    let triples: Vec<Triple> = (0..40).flat_map(|v| [t(v, 0, (v + 1) % 40), t(v, v % 3, (v + 7) % 40)]).collect();
+    let g = Topology::build(40, RELATIONS, triples.clone()).unwrap();
+    let (n, length, chance) = (8, 50, 102); // 102 / 1024 is a tenth, nearly
+    let plain = WalkOptions { length, ..WalkOptions::default() };
+    let all = WalkOptions { restart: chance, ..plain };
+    let half = WalkOptions { restart_period: 2, ..all };
+    let query = WalkQuery::Entity { head: 5, relation: 1 };
+    let (mut moves, mut restarts) = (0, 0);
+    let mut uniform: BTreeMap<u32, u64> = BTreeMap::new();
+    for number in 0..400 {
+        let walks = Walks::sample(&g, None, &query, n, key(number), &all);
+        let without = Walks::sample(&g, None, &query, n, key(number), &plain);
+        let alternating = Walks::sample(&g, None, &query, n, key(number), &half);
+        for walk in 0..3 * n as usize {
+            let at = walk * length;
+            let anew = restarted(&walks, walk);
+            // Until it first begins anew, a walk is the one without restarts.
+            let until = anew.first().copied().unwrap_or(length);
+            assert_eq!(walks.nodes[at..at + until], without.nodes[at..at + until]);
+            assert_eq!(walks.types[at..at + until], without.types[at..at + until]);
+            // Every second walk never does.
+            match walk % 2 {
+                0 => assert_eq!(alternating.nodes[at..at + length], without.nodes[at..at + length]),
+                _ => assert_eq!(alternating.nodes[at..at + length], walks.nodes[at..at + length]),
+            }
+            for k in anew {
+                assert_eq!(walks.types[at + k], g.no_type());
+                match walk / n as usize {
+                    0 => assert_eq!(walks.nodes[at + k], 5),
+                    1 => *uniform.entry(walks.nodes[at + k]).or_default() += 1,
+                    _ if k + 1 < length => {
+                        // An edge of the walk's own type, along it.
+                        let (from, to, ty) = (walks.nodes[at + k], walks.nodes[at + k + 1], walks.types[at + k + 1]);
+                        assert_eq!((ty, walks.dirs[at + k + 1]), (walks.types[at + 1], 0));
+                        let edge = if ty < RELATIONS { t(from, ty, to) } else { t(to, ty - RELATIONS, from) };
+                        assert!(triples.contains(&edge), "{edge:?}");
+                    }
+                    _ => {}
+                }
+                // Nothing was left: the first move may go anywhere, and the second not straight back.
+                if walk < 2 * n as usize && k + 2 < length && walks.dirs[at + k + 1] != 3 && walks.dirs[at + k + 2] != 3
+                {
+                    assert_ne!(walks.nodes[at + k], walks.nodes[at + k + 2]);
+                }
+            }
+            if walk < 2 * n as usize {
+                moves += length - 1;
+                restarts += restarted(&walks, walk).len();
+            }
+        }
+    }
+    // 16 walks of 49 moves, 400 times: 313,600 moves, of which a share of 102 / 1024 = 0.0996 begins anew; deviation 0.0005.
+    let share = restarts as f64 / moves as f64;
+    assert!((share - 102.0 / 1024.0).abs() < 0.0027, "{share}");
+    fits("new starts", &uniform, &(0..40).map(|v| (v, 1.0 / 40.0)).collect());
+}

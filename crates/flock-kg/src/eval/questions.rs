@@ -13,7 +13,7 @@ use crate::checkpoint::Task;
 use crate::datasets::TestSet;
 
 /// What of a triple was asked for.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
     /// (?, r, t)

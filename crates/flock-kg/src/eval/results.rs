@@ -77,6 +77,12 @@ pub struct Stated {
     pub balanced_on_query_relation: bool,
     /// Graphs have an inverse type for each relation.
     pub inverses: bool,
+    /// Chance of a walk to begin anew, in parts of 1024; older results have none.
+    #[serde(default)]
+    pub restart: u32,
+    /// Which walks may begin anew; older results have none.
+    #[serde(default)]
+    pub restart_period: u32,
     /// Tie rule of the first numbers.
     pub ties: String,
     /// Whether those are filtered.
@@ -318,6 +324,8 @@ fn stated(
         all_at_query: ask.options.all_at_query,
         balanced_on_query_relation: ask.options.balanced_on_query_relation,
         inverses: ask.options.inverses,
+        restart: ask.options.restart,
+        restart_period: ask.options.restart_period,
         ties: "pessimistic".to_string(),
         filtered: task == Task::Entity,
         filter: dataset.protocol.filter(settings.split).to_vec(),

@@ -143,6 +143,23 @@ pub struct WalkSection {
     pub all_at_query: bool,
     /// Balanced walks start on edges of the query's own type only.
     pub balanced_on_query_relation: bool,
+    /// Chance that a walk begins anew instead of making a move, from 0 to 1; kept in the checkpoint in parts of 1024. Of a checkpoint
+    /// to start from, its own holds unless this is given.
+    pub restart: Option<f64>,
+    /// Which walks may begin anew: every one (1), every second one (2), …
+    pub restart_period: Option<u32>,
+}
+
+impl WalkSection {
+    /// Takes over what is given about restarts.
+    pub(crate) fn set_restarts(&self, meta: &mut Metadata) {
+        if let Some(chance) = self.restart {
+            meta.restart = (1024.0 * chance).round() as u32;
+        }
+        if let Some(period) = self.restart_period {
+            meta.restart_period = period;
+        }
+    }
 }
 
 /// What is minimised.
@@ -340,6 +357,10 @@ impl TrainConfig {
             rule(!matches!(n, WalkCount::Fixed(n) if !fits(n)), key, "expected 1 to 16384, or \"rule\"")?;
         }
         rule((1..=16_384).contains(&self.walks.n_train), "walks.n_train", "expected 1 to 16384")?;
+        let chance = self.walks.restart;
+        rule(chance.is_none_or(|c| (0.0..=1.0).contains(&c)), "walks.restart", "expected 0 to 1")?;
+        let period = self.walks.restart_period;
+        rule(period.is_none_or(|p| (1..=16_384).contains(&p)), "walks.restart_period", "expected 1 to 16384")?;
         let temperature = self.loss.temperature;
         rule(temperature > 0.0 && temperature.is_finite(), "loss.temperature", "expected more than 0")?;
         rule((0.0..=1.0).contains(&self.loss.softmax), "loss.softmax", "expected 0 to 1")?;
@@ -413,6 +434,8 @@ impl Default for WalkSection {
             backtrack: false,
             all_at_query: false,
             balanced_on_query_relation: false,
+            restart: None,
+            restart_period: None,
         }
     }
 }

@@ -489,7 +489,7 @@ fn first_weights(config: &TrainConfig, graphs: &[Fingerprint]) -> Result<Checkpo
     };
     let Some(path) = &config.model.from else {
         let published = Metadata::published(config.task);
-        let meta = Metadata {
+        let mut meta = Metadata {
             updates: config.model.updates.unwrap_or(published.updates),
             length: config.model.length.unwrap_or(published.length),
             processor: config.model.processor.unwrap_or(published.processor),
@@ -505,6 +505,7 @@ fn first_weights(config: &TrainConfig, graphs: &[Fingerprint]) -> Result<Checkpo
             note: note("trained".to_string()),
             ..published
         };
+        config.walks.set_restarts(&mut meta);
         return Ok(initial_weights(meta, config.seed)?);
     };
     let mut checkpoint = match path == Path::new(bundled::ORIGIN) {
@@ -532,6 +533,7 @@ fn first_weights(config: &TrainConfig, graphs: &[Fingerprint]) -> Result<Checkpo
     meta.balanced_on_query_relation |= config.walks.balanced_on_query_relation;
     meta.backtrack |= config.walks.backtrack;
     meta.all_at_query |= config.walks.all_at_query;
+    config.walks.set_restarts(meta);
     // With its own rule the model gets on a graph at test time as many walks as in training. Another count is kept as a rule
     // that gives it on these graphs; on pieces of them it says nothing of whole graphs.
     if let (WalkCount::Fixed(n), None) = (config.walks.n, config.data.subgraph) {
