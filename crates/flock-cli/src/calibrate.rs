@@ -26,7 +26,7 @@ pub fn find(given: Option<&Path>, graph: &Path) -> Result<Calibrations, Failure>
 /// Says on standard error why calibrations are not used.
 pub fn warn_unused(given: Option<&Path>, graph: &Path, why: &str) {
     let file = given.map_or_else(|| Calibrations::path(graph), Path::to_path_buf);
-    say!("warning: {}: {why}", file.display());
+    say!("warning: {}: {why}; hint: flock-kg calibrate with this --model, --walks and --passes", file.display());
 }
 
 /// Calibrates the models on the graph.

@@ -28,9 +28,9 @@ const WALKS: u32 = 8;
 
 /// Questions, one of their answers, and its logit as the plain definition of the model gives it.
 const KNOWN: [([&str; 3], &str, f64); 3] = [
-    (["Portugal", "borders", "?"], "Spain", -1.02116),
-    (["?", "capital", "Lisbon"], "Portugal", -0.89664),
-    (["Portugal", "?", "Spain"], "borders", -0.53589),
+    (["Portugal", "borders", "?"], "Spain", -1.01900),
+    (["?", "capital", "Lisbon"], "Portugal", -0.81422),
+    (["Portugal", "?", "Spain"], "borders", -0.52390),
 ];
 
 /// The JSON of the command.

@@ -67,7 +67,7 @@ fn a_cut_off_run_goes_on() {
     let straight = place.run(&many).json_text();
     assert_ne!(straight[0]["protocol"], whole[0]["protocol"]);
     std::fs::remove_file(place.path("r.json")).unwrap();
-    place.write("r.json.partial", "{\"flock-kg\":\"eval\",\"format\":1}\n{\"begin\":{\"data");
+    place.write("r.json.partial", "{\"flock-kg\":\"eval\",\"format\":2}\n{\"begin\":{\"data");
     let resumed = place.run(&many).json_text();
     assert_eq!((&resumed[0]["mrr"], &resumed[0]["relations"]), (&straight[0]["mrr"], &straight[0]["relations"]));
     // What is on record is not asked again: here four queries whose answers are said to be first.

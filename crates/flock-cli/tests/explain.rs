@@ -110,11 +110,11 @@ fn calibrated_probabilities_are_used_and_said() {
     for (how, reason) in [
         (
             ["--walks", "4", "--passes", "2"],
-            "the calibration was made with 1 passes, not used with 2; hint: --passes 1, or",
+            "the calibration was made with 1 passes, not used with 2; hint: flock-kg calibrate with this",
         ),
         (
             ["--walks", "5", "--passes", "1"],
-            "the calibration was made with n = 4, not used with n = 5; hint: --walks 4, or",
+            "the calibration was made with n = 4, not used with n = 5; hint: flock-kg calibrate with this",
         ),
     ] {
         let other = place.run(&[&ask[..7], &how, &["--json"]].concat());

@@ -67,16 +67,13 @@ pub struct Calibration {
 #[non_exhaustive]
 pub enum Unfit {
     /// Another model has other logits.
-    #[error("the calibration is of another model, not used; hint: flock-kg calibrate with this one")]
+    #[error("the calibration is of another model, not used")]
     Model,
     /// Another graph has other shares of true answers.
-    #[error("the calibration is of a graph of another size, not used; hint: flock-kg calibrate")]
+    #[error("the calibration is of a graph of another size, not used")]
     Graph,
     /// Fewer walks reach less and see less of it.
-    #[error(
-        "the calibration was made with n = {made}, not used with n = {asked}; hint: --walks {made}, or calibrate with \
-         --walks {asked}"
-    )]
+    #[error("the calibration was made with n = {made}, not used with n = {asked}")]
     Walks {
         /// Base walk count of the calibration.
         made: u32,
@@ -84,10 +81,7 @@ pub enum Unfit {
         asked: u32,
     },
     /// The mean of several passes is nearer the middle than one.
-    #[error(
-        "the calibration was made with {made} passes, not used with {asked}; hint: --passes {made}, or calibrate with \
-         --passes {asked}"
-    )]
+    #[error("the calibration was made with {made} passes, not used with {asked}")]
     Passes {
         /// Passes of the calibration.
         made: u32,

@@ -13,7 +13,7 @@ use super::strata::Stratum;
 use crate::checkpoint::Task;
 
 /// The columns, in order.
-pub const COLUMNS: [&str; 13] = [
+pub const COLUMNS: [&str; 14] = [
     "dataset",
     "task",
     "split",
@@ -27,9 +27,8 @@ pub const COLUMNS: [&str; 13] = [
     "candidates",
     "reached",
     "half_link",
+    "distance",
 ];
-/// The last column, which only newer files have.
-const DISTANCE: &str = "distance";
 
 /// A row: which question, and where its answer came.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,7 +90,7 @@ impl RankRow {
 
 /// Writes the header line.
 pub fn write_header(out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{}\t{DISTANCE}", COLUMNS.join("\t"))
+    writeln!(out, "{}", COLUMNS.join("\t"))
 }
 
 /// Writes a row.
@@ -141,14 +140,14 @@ pub fn read(path: &Path) -> Result<Vec<RankRow>, EvalError> {
     let wrong = |line: usize, reason: &str| EvalError::Ranks { file: file.clone(), line, reason: reason.to_string() };
     let mut lines = text.lines();
     let header: Vec<&str> = lines.next().unwrap_or_default().split('\t').collect();
-    if header.len() < COLUMNS.len() || header[..COLUMNS.len()] != COLUMNS {
+    if header != COLUMNS {
         return Err(wrong(1, "expected the columns of eval --ranks"));
     }
     let mut rows = Vec::new();
     for (number, line) in (2..).zip(lines) {
         let cells: Vec<&str> = line.split('\t').collect();
-        if cells.len() != header.len() {
-            return Err(wrong(number, &format!("expected {} columns, found {}", header.len(), cells.len())));
+        if cells.len() != COLUMNS.len() {
+            return Err(wrong(number, &format!("expected {} columns, found {}", COLUMNS.len(), cells.len())));
         }
         let row = parse(&cells).ok_or_else(|| wrong(number, "a value that its column cannot have"))?;
         rows.push(row);
@@ -186,9 +185,9 @@ fn parse(cells: &[&str]) -> Option<RankRow> {
         reached: flag(cells[11])??,
         stratum: Stratum {
             half_link: flag(cells[12])?,
-            distance: match cells.get(13) {
-                None | Some(&"") => None,
-                Some(text) => Some(text.parse().ok()?),
+            distance: match cells[13] {
+                "" => None,
+                text => Some(text.parse().ok()?),
             },
         },
     })
@@ -270,7 +269,7 @@ mod tests {
         let text = String::from_utf8(bytes).unwrap();
         assert!(text.contains("d\tentity\tvalid\ta\tr\\\\1\tt\thead\t2\t1\t-0.125\t10\t1\t1\t2\n"), "{text}");
         for (from, to, error) in [
-            ("\thead\t", "\tfoot\t", ":2: a value that its column cannot have"),
+            ("\thead\t2", "\tfoot\t2", ":2: a value that its column cannot have"),
             ("\t2\t1\t-0.125", "\t0\t1\t-0.125", ":2: a value"),
             ("dataset\t", "data\t", ":1: expected the columns of eval --ranks"),
             ("\t10\t1\t1\t2\n", "\t10\t1\t1\n", ":2: expected 14 columns, found 13"),

@@ -47,6 +47,16 @@ pub enum RecordError {
         /// The file.
         file: String,
     },
+    /// Left by another version of the program.
+    #[error(
+        "{file}: the record of an evaluation in format {found}, this program reads format {FORMAT}; hint: --fresh to start anew"
+    )]
+    Version {
+        /// The file.
+        file: String,
+        /// Its format.
+        found: u32,
+    },
     /// The run that was cut off was another.
     #[error(
         "{file}: the run that was cut off has {difference} on {dataset}; hint: the same options to go on with it, --fresh to \
@@ -127,7 +137,10 @@ impl Record {
         if !fresh {
             file.read_to_end(&mut bytes).map_err(io)?;
         }
-        let (sections, whole) = read(&bytes).ok_or_else(|| RecordError::Content { file: name() })?;
+        let (sections, whole) = read(&bytes).ok_or_else(|| match format(&bytes) {
+            Some(found) if found != FORMAT => RecordError::Version { file: name(), found },
+            _ => RecordError::Content { file: name() },
+        })?;
         file.set_len(whole as u64).and_then(|()| file.seek(SeekFrom::End(0))).map_err(io)?;
         let mut record = Record { path: path.to_path_buf(), file, sections };
         if whole == 0 {
@@ -177,6 +190,14 @@ impl Record {
         // One call: a kill leaves the line whole or cut, never mixed with another.
         let written = self.file.write_all(text.as_bytes());
         written.map_err(|source| RecordError::Io { file: self.path.display().to_string(), source })
+    }
+}
+
+/// The format that the first line names.
+fn format(bytes: &[u8]) -> Option<u32> {
+    match serde_json::from_slice(bytes.split(|b| *b == b'\n').next()?) {
+        Ok(Line::Head { kind, format }) if kind == "eval" => Some(format),
+        _ => None,
     }
 }
 
@@ -264,5 +285,7 @@ mod tests {
         assert_eq!(Record::open(&path, true).unwrap().begin(&begin(2), Some).unwrap(), Done::default());
         std::fs::write(&path, "[]\n").unwrap();
         assert!(matches!(Record::open(&path, false), Err(RecordError::Content { .. })));
+        std::fs::write(&path, "{\"flock-kg\":\"eval\",\"format\":1}\n").unwrap();
+        assert!(matches!(Record::open(&path, false), Err(RecordError::Version { found: 1, .. })));
     }
 }
