@@ -227,7 +227,8 @@ fn a_model_is_asked_with_the_walks_it_was_trained_with() {
     };
     let (plain, switches) = run(|_| ());
     assert_eq!(switches, [false, false, false, true]);
-    let all: [(fn(&mut Metadata), [bool; 4]); 4] = [
+    type Switch = fn(&mut Metadata);
+    let all: [(Switch, [bool; 4]); 4] = [
         (|m| m.balanced_on_query_relation = true, [true, false, false, true]),
         (|m| m.backtrack = true, [false, true, false, true]),
         (|m| m.all_at_query = true, [false, false, true, true]),

@@ -4,11 +4,14 @@
 //! shared by whoever samples the walks.
 //!
 //! A ticket's edge is drawn **without replacement** over the updates and passes of a query. The edges of a type come in a keyed
-//! order that depends on (seed, query, type) alone, and a fresh one when all have had their turn. Every ticket a type *could*
-//! get has a place in that order of its own, whether the type wins the ticket or not: place = (pass · updates + update) · copies
-//! + copy. So any pass and update can be drawn alone, in O(1), with no memory of the others. Where a type wins every ticket
-//! (starts on the query's relation) this is exactly "no edge again before all were used". Where it wins some, no edge
-//! repeats within a round of places, and a round may leave edges out.
+//! order that depends on (seed, query, type) alone, and in a fresh one when all have had their turn. Every ticket a type *could*
+//! get has a place of its own in that order, whether the type wins the ticket or not:
+//!
+//! `place = (pass · updates + update) · copies + copy`
+//!
+//! So any pass and update can be drawn alone, in O(1), with no memory of the others. Where a type wins every ticket (starts on the
+//! query's relation) this is exactly "no edge again before all were used". Where it wins some, no edge repeats within a round of
+//! places, and a round may leave edges out.
 
 use crate::order::Order;
 use crate::query::{WalkOptions, WalkQuery};
