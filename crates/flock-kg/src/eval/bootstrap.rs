@@ -7,7 +7,7 @@ use flock_walk::{Key, Stream};
 use serde::Serialize;
 
 use super::compare::Sheet;
-use super::ranks::{PairedDataset, Pairs};
+use super::rank_rows::{PairedDataset, Pairs};
 use crate::checkpoint::Task;
 
 /// Draws of a bootstrap.

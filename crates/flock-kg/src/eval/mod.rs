@@ -3,7 +3,7 @@
 //! A [`TestSet`] becomes [`questions`]; each is asked once, and its answers are placed among their rivals ([`rank`]); what was
 //! placed is counted ([`metrics`]) and told with the whole protocol ([`results`]). Queries are asked some at a time: what stays in
 //! memory is two ranks per answer, whatever the number of candidates. [`record`] keeps them on disk, so that a killed run goes on.
-//! [`strata`] tells kinds of questions apart; [`ranks`] keeps a row per question, by which [`bootstrap`] compares two models.
+//! [`strata`] tells kinds of questions apart; [`rank_rows`] keeps a row per question, by which [`bootstrap`] compares two models.
 //! [`compare`] puts published numbers beside ours; [`analyse`], [`embedding`] and [`density`] are the paper's analyses.
 
 pub mod analyse;
@@ -14,7 +14,7 @@ pub mod embedding;
 pub mod metrics;
 pub mod questions;
 pub mod rank;
-pub mod ranks;
+pub mod rank_rows;
 pub mod record;
 pub mod results;
 pub mod strata;

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use super::metrics::{Counted, Placed};
 use super::questions::{Item, Questions, Side};
-use super::ranks::RankRow;
+use super::rank_rows::RankRow;
 use super::record::{Begin, Done, Record};
 use super::strata::{Strata, Stratum};
 use super::{EvalError, place_all};
