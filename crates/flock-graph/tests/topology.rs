@@ -139,9 +139,9 @@ fn ways_out(g: &Topology, mask: Option<&Mask>, v: u32) -> BTreeMap<u32, Vec<u32>
 #[test]
 fn masked_is_rebuilt() {
     let mut random = Lcg(2);
-    for (nodes, relations, triples, hidden) in
-        [(6, 3, 40, 1), (6, 3, 40, 25), (4, 2, 30, 400), (40, 5, 100, 30), (200, 1, 900, 500), (3, 9, 60, 20)]
-    {
+    let shapes = [(6, 3, 40, 1), (6, 3, 40, 25), (4, 2, 30, 400), (40, 5, 100, 30), (200, 1, 900, 500), (3, 9, 60, 20)];
+    // Miri interprets: the smallest two are enough to wait for.
+    for &(nodes, relations, triples, hidden) in if cfg!(miri) { &shapes[..2] } else { &shapes[..] } {
         let list = random.graph(nodes, relations, triples);
         // Some hidden triples are in the graph, some are not, some come twice.
         let mut hide: Vec<Triple> = (0..hidden).map(|_| list[random.below(triples) as usize]).collect();

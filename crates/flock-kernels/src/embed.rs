@@ -193,7 +193,7 @@ impl Kernel for Forward<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{assert_close, noise};
+    use crate::testing::{assert_close, engines, noise};
 
     #[test]
     fn fast_equals_plain_and_rows_are_a_permutation() {
@@ -206,7 +206,7 @@ mod tests {
         let mark: Vec<u8> = ids(5, 16).into_iter().map(|x| x as u8).collect();
         let positions = Positions { node_name: &nn, type_name: &tn, mark: &mark, node: &node, ty: &ty };
         let (nodes, types) = (noise(6, 20 * D, 1.0), noise(7, 9 * D, 1.0));
-        for engine in Engine::all() {
+        for engine in engines() {
             let embed = Embed::new(engine, &noise(8, 5 * D, 1.0), &noise(9, 6 * D, 1.0), &noise(10, 16 * D, 1.0));
             let (mut want, mut got) = (vec![0.0; walks * length * D], vec![0.0; walks * length * D]);
             embed.plain(positions, &nodes, &types, walks, &mut want);

@@ -179,12 +179,16 @@ mod tests {
             |l, d| cross_entropy(l, 4, 2, 0.7, d),
         ];
         for loss in losses {
+            // The same operations query by query, so the same slopes to the bit. Not under Miri, which makes exp and ln
+            // differ by a few units in the last place from call to call, as the language allows.
+            let (exact, near) = if cfg!(miri) { (2e-6, 2e-6) } else { (0.0, 1e-7) };
             let (mut whole, mut parts) = ([0.0; 8], [0.0; 8]);
             let all = loss(&logits, &mut whole);
             let halves = loss(&logits[..4], &mut parts[..4]) + loss(&logits[4..], &mut parts[4..]);
-            assert!((all - halves).abs() < 1e-7 && whole == parts);
+            assert!((all - halves).abs() < near, "{all}, in parts {halves}");
+            assert_close(&parts, &whole, exact, "parts");
             loss(&logits, &mut whole); // adds to what is there
-            assert_close(&whole, &parts.map(|d| 2.0 * d), 1e-7, "twice");
+            assert_close(&whole, &parts.map(|d| 2.0 * d), near, "twice");
         }
     }
 

@@ -782,13 +782,14 @@ mod tests {
 
     #[test]
     fn elementary_functions_are_right_at_every_level() {
-        // 16·200 points over the whole range the kernels use.
-        let x: Vec<f32> = (0..3200).map(|i| -60.0 + 120.0 * i as f32 / 3199.0).collect();
+        // 16·200 points (two vectors of sixteen under Miri) over the whole range the kernels use.
+        let n = if cfg!(miri) { 32 } else { 3200 };
+        let x: Vec<f32> = (0..n).map(|i| -60.0 + 120.0 * i as f32 / (n - 1) as f32).collect();
         for engine in Engine::all() {
-            let (mut e, mut r, mut b) = (vec![0.0; 3200], vec![0.0; 3200], vec![0.0; 3200]);
+            let (mut e, mut r, mut b) = (vec![0.0; n], vec![0.0; n], vec![0.0; n]);
             let sum = engine.run(Elementwise(&x, &mut e, &mut r, &mut b));
             assert!(sum.abs() < 0.05, "{engine:?}: {sum}");
-            for i in 0..3200 {
+            for i in 0..n {
                 let want = (x[i] as f64).exp2();
                 assert!(((e[i] as f64) / want - 1.0).abs() < 3e-7, "{engine:?}: 2^{} = {} not {want}", x[i], e[i]);
                 assert!(((r[i] as f64) * want - 1.0).abs() < 6e-7, "{engine:?}: 1/2^{} = {}", x[i], r[i]);

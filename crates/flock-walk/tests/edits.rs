@@ -40,7 +40,7 @@ fn same_walks(edited: &Topology, rebuilt: &Topology, stream: &mut Stream) {
     let nodes = u64::from(rebuilt.num_nodes());
     let hidden: Vec<Triple> = rebuilt.triples().filter(|_| stream.below(4) == 0).collect();
     let masks = [Mask::new(edited, &hidden), Mask::new(rebuilt, &hidden)];
-    for seed in 0..4 {
+    for seed in if cfg!(miri) { 3..4 } else { 0..4 } {
         let (head, tail) = (stream.below(nodes) as u32, stream.below(nodes) as u32);
         for query in [WalkQuery::Entity { head, relation: 1 }, WalkQuery::Relation { head, tail }] {
             let options = WalkOptions { length: 12, backtrack: seed == 3, ..WalkOptions::default() };
@@ -55,7 +55,8 @@ fn same_walks(edited: &Topology, rebuilt: &Topology, stream: &mut Stream) {
 #[test]
 fn edits_give_the_rebuilt_graph() {
     let mut stream = Key { seed: 11, pass: 0, update: 0, query: 0 }.stream(0);
-    for round in 0..60 {
+    // Miri interprets: one round there, with everything in it.
+    for round in if cfg!(miri) { 1..2 } else { 0..60 } {
         // Small and dense, so that parallel triples, self-loops, repeats and emptied nodes are all common.
         let (nodes, relations) = (2 + stream.below(7) as u32, 1 + stream.below(3) as u32);
         let mut truth: BTreeSet<Triple> = (0..stream.below(20)).map(|_| draw(&mut stream, nodes, relations)).collect();

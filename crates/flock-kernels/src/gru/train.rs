@@ -359,7 +359,7 @@ mod tests {
     use super::super::{DirectionGradients, Gru, Scratch, plain_backward, tests::Owned};
     use super::*;
     use crate::simd::Precision;
-    use crate::testing::{assert_close, noise};
+    use crate::testing::{assert_close, engines, noise, shapes};
 
     /// Walk-major rows to time-major ones, or back.
     fn transpose(from: &[f32], walks: usize, length: usize, back: bool) -> Vec<f32> {
@@ -386,10 +386,10 @@ mod tests {
         let owned = Owned::new();
         let sizes = [D, 2 * D * D, 3 * D * D, 3 * D * D, 3 * D, 3 * D, 3 * D * D, 3 * D * D, 3 * D, 3 * D];
         let zeros = || sizes.map(|n| vec![0.0; n]).to_vec();
-        for engine in Engine::all() {
+        for engine in engines() {
             let (forward, layer) = (Gru::new(engine, owned.weights()), Backward::new(engine, owned.weights()));
             let mut scratch = BackwardScratch::default();
-            for (walks, length) in [(1, 1), (3, 5), (5, 7), (12, 9)] {
+            for (walks, length) in shapes(&[(1, 1), (3, 5), (5, 7), (12, 9)], &[(1, 2)]) {
                 let rows = walks * length;
                 let (x, d_out) = (noise(50, rows * D, 1.5), noise(51, rows * D, 1.0));
                 let (mut want_x, mut want) = (d_out.clone(), zeros());
