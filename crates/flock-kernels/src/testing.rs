@@ -12,7 +12,8 @@ pub fn engines() -> Vec<Engine> {
     all.into_iter().rfind(|e| e.lanes() == 8 && !e.is_emulated()).into_iter().collect()
 }
 
-/// The shapes a test goes through: `all`, or under Miri the `small` ones, which take the same branches.
+/// The shapes a test goes through: `all`, or under Miri the `small` ones. They leave out whole chunks of rows, which
+/// would take minutes there.
 pub fn shapes<T: Copy>(all: &[T], small: &[T]) -> Vec<T> {
     if cfg!(miri) { small } else { all }.to_vec()
 }
