@@ -232,6 +232,15 @@ fn a_model_is_asked_with_the_switches_it_was_trained_with() {
             assert_eq!(results[0]["protocol"][switch], switch == on, "{on}: {switch}");
         }
     }
+    // Restarts of every second walk, in parts of 1024; and steps that all run on synthetic worlds.
+    let set = ["--set", "walks.restart=0.25", "--set", "walks.restart_period=2", "--set", "data.worlds=100"];
+    let ran = ok(place.run(&pretrain("restart", &[&set[..], &["--steps", "2"]].concat())));
+    assert!(ran.err.contains("restarts of one walk in 2 (0.250)"), "{}", ran.err);
+    let how = ["--data", "kg", "--model", "restart/last.safetensors", "--walks", "2", "--passes", "1", "--json"];
+    let protocol = &ok(place.run(&[&["eval", "Toy"], &how[..]].concat())).json_text()[0]["protocol"];
+    assert_eq!((&protocol["restart"], &protocol["restart_period"]), (&256.into(), &2.into()));
+    let ran = place.run(&pretrain("wrong", &["--set", "walks.restart=1.5"]));
+    assert!(ran.code == Some(1) && ran.err.contains("walks.restart: expected 0 to 1"), "{ran:?}");
 }
 
 #[test]
