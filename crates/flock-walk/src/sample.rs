@@ -308,7 +308,7 @@ impl<'a> View for Masked<'a> {
     }
 }
 
-/// A block of walks, with restarts or without: walks that never begin anew do not pay for those that may.
+/// A block of walks, with restarts or without: walks without restarts run the code they ran before there were any.
 fn sample_block<G: Ground, V: View>(
     starts: &Starts,
     topology: &Topology,
