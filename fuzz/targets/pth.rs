@@ -2,7 +2,7 @@
 
 use std::io::{Cursor, Write};
 
-use flock_kg::import::import_pth_bytes;
+use flock_model::import::import_pth_bytes;
 use zip::write::SimpleFileOptions;
 
 fn archive(pickle: &[u8]) -> Vec<u8> {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use flock_kg::gradient::FastGradient;
 use flock_kg::kernels::{Precision, peak};
-use flock_kg::train::{Event, Progress, Session, Settings, Summary, TrainConfig, TrainError, train};
+use flock_kg::train::{Event, Progress, RunContext, Settings, Summary, TrainConfig, TrainError, train};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
@@ -176,7 +176,7 @@ pub fn with_session<T>(
     flags: &Common,
     precision: Precision,
     threads: Option<usize>,
-    work: impl FnOnce(Session<'_>) -> Result<T, TrainError>,
+    work: impl FnOnce(RunContext<'_>) -> Result<T, TrainError>,
 ) -> Result<T, Failure> {
     let engine = models::engine(Precision::F32)?;
     let pool = models::pool(threads)?;
@@ -184,7 +184,8 @@ pub fn with_session<T>(
     let mut gradient = FastGradient::new(models::engine(precision)?, threads).map_err(error)?;
     let stop = on_interrupt("stopping after this step")?;
     let mut show = Show::new();
-    let session = Session {
+    let session = RunContext {
+        bundled: Some(flock_kg::bundled::default_checkpoint),
         gradient: &mut gradient,
         engine,
         pool: &pool,

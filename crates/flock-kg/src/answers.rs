@@ -9,16 +9,16 @@
 //! The list has the candidates that were reached, or every id of `among`. Those not reached are counted, never
 //! enumerated: the cost is that of the reached, whatever the size of the graph.
 
-use std::fmt;
-
 use flock_graph::{Graph, Topology};
 use serde::Serialize;
 
 use crate::calibrate::Calibration;
-use crate::checkpoint::Task;
-use crate::ensemble::{Ask, Score, Scores};
 use crate::explain::{Evidence, ReasonReport};
 use crate::question::Question;
+pub use flock_model::ModelName;
+use flock_model::checkpoint::Task;
+pub use flock_model::ensemble::NotFinite;
+use flock_model::ensemble::{Ask, Score, Scores};
 
 /// Which candidates count, and how many are listed.
 #[derive(Copy, Clone, Debug, Default)]
@@ -70,11 +70,6 @@ pub struct Ranking {
     /// Those that no walk reached.
     pub unreached: Unreached,
 }
-
-/// A model whose scores are not numbers.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the model gave scores that are infinite or no numbers; hint: its weights are damaged or too large")]
-pub struct NotFinite;
 
 impl Ranking {
     /// Ranks `num_candidates` candidates, `known` of them (ascending) known to be true.
@@ -137,26 +132,6 @@ impl Ranking {
     /// The share of candidates that a walk of some pass reached; 0 if there are no candidates.
     pub fn coverage(&self) -> f64 {
         f64::from(self.candidates - self.unreached.count) / f64::from(self.candidates.max(1))
-    }
-}
-
-/// The model behind an answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct ModelName {
-    /// What it predicts.
-    pub task: Task,
-    /// Where it comes from: a file, or `bundled`.
-    pub origin: String,
-    /// SHA-256 of the checkpoint, in hex.
-    pub sha256: String,
-    /// `f32` or `bf16`.
-    pub precision: String,
-}
-
-impl fmt::Display for ModelName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} model {} ({})", self.task, self.origin, self.sha256.get(..12).unwrap_or(&self.sha256))
     }
 }
 

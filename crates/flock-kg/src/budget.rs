@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use flock_walk::WalkQuery;
 
-use crate::ensemble::{Ask, Asker, Scores, Tally};
-use crate::model::ModelError;
+use flock_model::ensemble::{Ask, Asker, Scores, Tally};
+use flock_model::model::ModelError;
 
 /// The order at the top counts as settled once it has stayed the same for so many passes, and for half of all.
 pub const STEADY: u32 = 4;

@@ -1,6 +1,6 @@
 //! The models that ship inside the program: the files of `models/`, where each has a card.
 
-use crate::checkpoint::{Checkpoint, Task};
+use flock_model::checkpoint::{Checkpoint, Task};
 
 /// Where a bundled model comes from, in answers and settings.
 pub const ORIGIN: &str = "bundled";

@@ -11,7 +11,7 @@
 use flock_graph::{Graph, Topology, UnknownName};
 use flock_walk::WalkQuery;
 
-use crate::checkpoint::Task;
+use flock_model::checkpoint::Task;
 
 /// The text that stands for what is asked.
 pub const BLANK: &str = "?";

@@ -11,7 +11,7 @@ use flock_kg::graph::{Graph, GraphBuilder};
 use flock_kg::kernels::{Engine, Level, Precision};
 use flock_kg::model::{Model, View};
 use flock_kg::question::Question;
-use flock_kg::train::{Session, Settings, TrainConfig, train};
+use flock_kg::train::{RunContext, Settings, TrainConfig, train};
 use flock_kg::walk::{Key, Stream};
 
 const FAMILIES: u64 = 40;
@@ -57,7 +57,8 @@ fn trained(graph: &Graph, engine: Engine, pool: &rayon::ThreadPool) -> Model {
     settings.put("test", "data.graphs", vec![file.display().to_string()]);
     let config = TrainConfig::resolve(&settings, TrainConfig::pretraining).unwrap();
     let mut gradient = FastGradient::new(engine, 2).unwrap();
-    let session = Session {
+    let context = RunContext {
+        bundled: None,
         gradient: &mut gradient,
         engine,
         pool,
@@ -66,7 +67,7 @@ fn trained(graph: &Graph, engine: Engine, pool: &rayon::ThreadPool) -> Model {
         stop: &AtomicBool::new(false),
         watch: &mut |_| {},
     };
-    let summary = train(&config, &dir.path().join("run"), session).unwrap();
+    let summary = train(&config, &dir.path().join("run"), context).unwrap();
     eprintln!("loss {:?}", summary.loss);
     Model::new(&Checkpoint::read(&summary.model).unwrap(), engine).unwrap()
 }

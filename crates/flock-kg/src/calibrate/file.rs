@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::Calibration;
-use crate::answers::NotFinite;
-use crate::checkpoint::{Task, write_atomically};
-use crate::model::ModelError;
+use flock_model::checkpoint::Task;
+use flock_model::ensemble::NotFinite;
+use flock_model::files::write_atomically;
+use flock_model::model::ModelError;
 
 const VERSION: u32 = 1;
 

@@ -16,14 +16,14 @@ pub use isotonic::Isotonic;
 pub use reliability::{Bin, bins, expected_error, svg};
 
 use flock_graph::{Mask, Topology, Triple};
-use flock_walk::{Key, WalkQuery};
+use flock_walk::{Key, Order, WalkQuery};
 use serde::{Deserialize, Serialize};
 
 use crate::answers::{Ranking, Request};
-use crate::checkpoint::Task;
-use crate::data::{Batch, Hide, Order};
-use crate::ensemble::{Ask, Asker};
-use crate::model::{Model, View};
+use flock_model::checkpoint::Task;
+use flock_model::ensemble::{Ask, Asker};
+use flock_model::hide::{Hide, hidden};
+use flock_model::model::{Model, View};
 
 /// How a calibration is made.
 #[derive(Copy, Clone, Debug)]
@@ -143,7 +143,7 @@ pub fn calibrate(
     // A pass number that no walk has, so that the choice and the walks share nothing.
     let order = Order::new(Key { seed: options.ask.seed, pass: u32::MAX, update: 0, query: 0 }, triples as u64);
     let held: Vec<Triple> = (0..held as u64).map(|k| topology.triple(order.get(k) as u32)).collect();
-    let mask = Mask::new(topology, &Batch::hidden(topology, &held, task, Hide::Positives));
+    let mask = Mask::new(topology, &hidden(topology, &held, task, Hide::Positives));
     let asker = Asker::new(model, View { topology, mask: Some(&mask) }, pool);
 
     let queries: Vec<WalkQuery> = held.iter().enumerate().map(|(i, t)| question(topology, task, *t, i)).collect();

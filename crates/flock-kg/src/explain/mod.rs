@@ -26,9 +26,9 @@ use flock_kernels::H;
 use flock_kernels::consensus::Side;
 use flock_walk::{Key, WalkQuery};
 
-use crate::ensemble::{Ask, Score, Tally};
-use crate::model::{Draw, Model, ModelError, PassBuffers, View};
-use crate::update::Team;
+use flock_model::ensemble::{Ask, Score, Tally};
+use flock_model::model::{Draw, Model, ModelError, PassBuffers, View};
+use flock_model::update::Team;
 use path::Walk;
 
 /// How an answer is explained.

@@ -7,9 +7,9 @@ use serde::Serialize;
 use super::{Deletion, Evidence, ExplainOptions, GoOn, Path, delete, evidence};
 use crate::answers::CalibratedBy;
 use crate::calibrate::Calibration;
-use crate::ensemble::Ask;
-use crate::model::{Model, ModelError, View};
 use crate::question::{Blank, Question};
+use flock_model::ensemble::Ask;
+use flock_model::model::{Model, ModelError, View};
 
 /// One step of a way.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -1,10 +1,10 @@
 //! The weights an explanation shows are those the engine used.
 
 use super::*;
-use crate::checkpoint::{Metadata, Task};
-use crate::init::initial_weights;
 use flock_kernels::consensus::LOGITS;
 use flock_kernels::{D, DH, Engine, Level, Precision};
+use flock_model::checkpoint::{Metadata, Task};
+use flock_model::init::initial_weights;
 
 fn t(head: u32, relation: u32, tail: u32) -> Triple {
     Triple { head, relation, tail }
@@ -89,7 +89,7 @@ fn shares_are_parts_of_one() {
     }
     // The scores are those of the same question asked plainly.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
-    let scores = crate::ensemble::Asker::new(&model, view, &pool).ask(&[query], ask).unwrap();
+    let scores = flock_model::ensemble::Asker::new(&model, view, &pool).ask(&[query], ask).unwrap();
     assert_eq!(found[0].0, scores[0].of(4));
 }
 

@@ -1,0 +1,391 @@
+//! Our numbers beside published ones: a table with differences, the best of each row, and means over groups.
+//!
+//! A file of published numbers is a CSV with columns `dataset`, `split` and any number of `system_metric`, such as `flock_mrr` or
+//! `ultra_hits10`. The last system is the one that differences are taken from.
+
+use std::path::Path;
+
+use super::results::Evaluation;
+use crate::datasets::{Group, Split};
+
+/// Why a file of published numbers cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompareError {
+    /// The file cannot be read.
+    #[error("{file}: {source}")]
+    Io {
+        /// The file.
+        file: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Its columns are no published numbers.
+    #[error(
+        "{file}:1: expected columns dataset, split and system_metric such as flock_mrr or flock_hits10, found {found:?}"
+    )]
+    Columns {
+        /// The file.
+        file: String,
+        /// The first line.
+        found: String,
+    },
+    /// A row that does not fit the columns.
+    #[error("{file}:{line}: {reason}")]
+    Row {
+        /// The file.
+        file: String,
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// A metric that files of published numbers have.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Metric {
+    Mrr,
+    Hits1,
+    Hits3,
+    Hits10,
+}
+
+impl Metric {
+    fn parse(name: &str) -> Option<Metric> {
+        Some(match name {
+            "mrr" => Metric::Mrr,
+            "hits1" => Metric::Hits1,
+            "hits3" => Metric::Hits3,
+            "hits10" => Metric::Hits10,
+            _ => return None,
+        })
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Metric::Mrr => "MRR",
+            Metric::Hits1 => "Hits@1",
+            Metric::Hits3 => "Hits@3",
+            Metric::Hits10 => "Hits@10",
+        }
+    }
+
+    fn of(self, e: &Evaluation) -> f64 {
+        let m = &e.counted.all.pessimistic;
+        match self {
+            Metric::Mrr => m.mrr,
+            Metric::Hits1 => m.hits1,
+            Metric::Hits3 => m.hits3,
+            Metric::Hits10 => m.hits10,
+        }
+    }
+}
+
+/// Published numbers.
+#[derive(Clone, Debug)]
+pub struct Published {
+    systems: Vec<String>,
+    metrics: Vec<Metric>,
+    rows: Vec<(String, Vec<Option<f64>>)>, // dataset, (metrics × systems)
+}
+
+impl Published {
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<Published, CompareError> {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|source| CompareError::Io { file: file.clone(), source })?;
+        Published::parse(&file, &text)
+    }
+
+    /// Reads the text of a file, which is called `file` in errors.
+    pub fn parse(file: &str, text: &str) -> Result<Published, CompareError> {
+        let file = || file.to_string();
+        let mut lines = text.lines();
+        let first = lines.next().unwrap_or_default();
+        let columns: Vec<&str> = first.split(',').map(str::trim).collect();
+        let bad = || CompareError::Columns { file: file(), found: first.to_string() };
+        let (mut systems, mut metrics): (Vec<String>, Vec<Metric>) = (Vec::new(), Vec::new());
+        let mut places = Vec::new(); // column, system, metric
+        for (column, name) in columns.iter().enumerate().filter(|(_, name)| !["dataset", "split"].contains(name)) {
+            let (system, metric) = name.rsplit_once('_').ok_or_else(bad)?;
+            let metric = Metric::parse(metric).ok_or_else(bad)?;
+            if !systems.iter().any(|s| s == system) {
+                systems.push(system.to_string());
+            }
+            if !metrics.contains(&metric) {
+                metrics.push(metric);
+            }
+            places.push((column, system, metric));
+        }
+        let dataset = columns.iter().position(|c| *c == "dataset").filter(|_| !places.is_empty()).ok_or_else(bad)?;
+        let mut rows = Vec::new();
+        for (number, line) in (2..).zip(lines).filter(|(_, line)| !line.trim().is_empty()) {
+            let row = |reason: String| CompareError::Row { file: file(), line: number, reason };
+            let cells: Vec<&str> = line.split(',').map(str::trim).collect();
+            if cells.len() != columns.len() {
+                return Err(row(format!("expected {} fields, found {}", columns.len(), cells.len())));
+            }
+            let mut values = vec![None; systems.len() * metrics.len()];
+            for (column, system, metric) in &places {
+                let cell = cells[*column];
+                if !cell.is_empty() {
+                    let value: f64 = cell.parse().map_err(|_| row(format!("expected a number, found {cell:?}")))?;
+                    let at = |all: usize, of: Option<usize>| of.map_or(0, |i| i * all);
+                    let metric = at(systems.len(), metrics.iter().position(|m| m == metric));
+                    values[metric + at(1, systems.iter().position(|s| s == system))] = Some(value);
+                }
+            }
+            rows.push((cells[dataset].to_string(), values));
+        }
+        Ok(Published { systems, metrics, rows })
+    }
+
+    /// The systems, in the file's order.
+    pub fn systems(&self) -> &[String] {
+        &self.systems
+    }
+
+    /// The datasets and the numbers of one system's MRR, in the file's order.
+    pub fn mrr(&self, system: &str) -> Vec<(&str, f64)> {
+        let column =
+            self.metrics.iter().position(|m| *m == Metric::Mrr).zip(self.systems.iter().position(|s| s == system));
+        let Some((metric, system)) = column else { return Vec::new() };
+        let at = metric * self.systems.len() + system;
+        self.rows.iter().filter_map(|(name, values)| Some((name.as_str(), values[at]?))).collect()
+    }
+
+    fn row(&self, dataset: &str) -> Option<&[Option<f64>]> {
+        self.rows.iter().find(|(name, _)| name == dataset).map(|(_, values)| values.as_slice())
+    }
+}
+
+/// A table of text, to be written in some form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sheet {
+    /// Titles of the columns.
+    pub header: Vec<String>,
+    /// Rows; a mean over datasets stands as a row of its own.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Sheet {
+    /// As a Markdown table: the first column to the left, the others to the right.
+    pub fn markdown(&self) -> String {
+        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | ").replace('\n', " "));
+        let rule: Vec<String> =
+            (0..self.header.len()).map(|i| if i == 0 { "---" } else { "---:" }.to_string()).collect();
+        let rows: String = self.rows.iter().map(|row| line(row)).collect();
+        line(&self.header) + &line(&rule) + &rows
+    }
+
+    /// As CSV.
+    pub fn csv(&self) -> String {
+        let cell = |c: &String| match c.contains([',', '"', '\n']) {
+            true => format!("\"{}\"", c.replace('"', "\"\"")),
+            false => c.clone(),
+        };
+        let line = |cells: &Vec<String>| cells.iter().map(cell).collect::<Vec<_>>().join(",") + "\n";
+        std::iter::once(&self.header).chain(&self.rows).map(line).collect()
+    }
+}
+
+/// How a table is to be read.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// By people: the best has a mark around it, given here as what stands before and after.
+    Marked(&'static str, &'static str),
+    /// By programs: plain numbers, the best named in a column, differences from every system.
+    Plain,
+}
+
+/// What sets our numbers apart from published ones, which are of all test triples: in words to go on with, none if nothing does.
+pub fn caveat(results: &[&Evaluation]) -> Option<String> {
+    let valid = results.iter().filter(|e| e.split == Split::Valid).count();
+    let sampled = results.iter().filter(|e| e.protocol.sampled < e.protocol.of).count();
+    let graphs = |count: usize| match count == results.len() {
+        true => String::new(),
+        false => format!(" on {count} of {} graphs", results.len()),
+    };
+    let mut parts = Vec::new();
+    if valid > 0 {
+        parts.push(format!("validation triples{}", graphs(valid)));
+    }
+    if sampled > 0 {
+        parts.push(format!("a sample{}", graphs(sampled)));
+    }
+    let ours = parts.join(", ");
+    (!parts.is_empty()).then(|| format!("not the same triples: ours are of {ours}, published ones of all test triples"))
+}
+
+/// What our columns are called.
+fn ours(results: &[&Evaluation]) -> &'static str {
+    let valid = results.iter().any(|e| e.split == Split::Valid);
+    let sampled = results.iter().any(|e| e.protocol.sampled < e.protocol.of);
+    match (valid, sampled) {
+        (false, false) => "ours",
+        (true, false) => "ours (validation)",
+        (false, true) => "ours (sample)",
+        (true, true) => "ours (validation, sample)",
+    }
+}
+
+/// Our results beside published ones. Rows go by group, then in the order of `results`; a group with more than one dataset that is
+/// published ends with its mean, and the table with the mean over all of them.
+pub fn compare(results: &[&Evaluation], published: &Published, style: Style) -> Sheet {
+    let mut header = vec!["dataset".to_string()];
+    let ours = ours(results);
+    let from: Vec<usize> = match style {
+        Style::Plain => (0..published.systems.len()).collect(),
+        Style::Marked(..) => published.systems.len().checked_sub(1).into_iter().collect(),
+    };
+    for metric in &published.metrics {
+        let title = |system: &str| format!("{system} {}", metric.title());
+        header.push(title(ours));
+        header.extend(published.systems.iter().map(|s| title(s)));
+        header.extend(from.iter().map(|s| format!("{ours} − {}", published.systems[*s])));
+        if style == Style::Plain {
+            header.push(format!("best {}", metric.title()));
+        }
+    }
+    let mut rows = Vec::new();
+    let mut all: Vec<Vec<Option<f64>>> = Vec::new();
+    for group in Group::ALL {
+        let mut of_group = Vec::new();
+        for e in results.iter().filter(|e| e.group == group) {
+            let values = values(e, published);
+            rows.push(row(e.dataset.clone(), &values, published, &from, style));
+            if published.row(&e.dataset).is_some() {
+                of_group.push(values);
+            }
+        }
+        if of_group.len() > 1 {
+            rows.push(row(format!("mean {group} ({})", of_group.len()), &mean(&of_group), published, &from, style));
+        }
+        // A mean over what a model was trained on and what it was not would say little.
+        if group != Group::Pretraining {
+            all.extend(of_group);
+        }
+    }
+    if all.len() > 1 {
+        rows.push(row(format!("mean ({})", all.len()), &mean(&all), published, &from, style));
+    }
+    Sheet { header, rows }
+}
+
+/// Per metric: ours, then each system's.
+fn values(e: &Evaluation, published: &Published) -> Vec<Option<f64>> {
+    let theirs = published.row(&e.dataset);
+    let systems = published.systems.len();
+    let mut values = Vec::new();
+    for (i, metric) in published.metrics.iter().enumerate() {
+        values.push(Some(metric.of(e)));
+        values.extend((0..systems).map(|s| theirs.and_then(|t| t[i * systems + s])));
+    }
+    values
+}
+
+/// Over those that have a value; nothing if one of the rows has none, because it would be a mean over other datasets.
+fn mean(rows: &[Vec<Option<f64>>]) -> Vec<Option<f64>> {
+    let width = rows.first().map_or(0, Vec::len);
+    let column = |i: usize| rows.iter().map(|row| row[i]).collect::<Option<Vec<f64>>>();
+    (0..width).map(|i| column(i).map(|v| v.iter().sum::<f64>() / v.len() as f64)).collect()
+}
+
+fn row(name: String, values: &[Option<f64>], published: &Published, from: &[usize], style: Style) -> Vec<String> {
+    let round = |v: f64| (v * 1000.0).round();
+    let mut cells = vec![name];
+    for values in values.chunks(published.systems.len() + 1) {
+        let best = values.iter().flatten().map(|v| round(*v)).fold(f64::NEG_INFINITY, f64::max);
+        let alone = values.iter().flatten().count() < 2;
+        let is_best = |v: &Option<f64>| !alone && v.is_some_and(|v| round(v) == best);
+        cells.extend(values.iter().map(|v| match (v, style) {
+            (None, Style::Plain) => String::new(),
+            (None, _) => "–".to_string(),
+            (Some(x), Style::Marked(before, after)) if is_best(v) => format!("{before}{x:.3}{after}"),
+            (Some(x), _) => format!("{x:.3}"),
+        }));
+        let difference = |s: &usize| values[0].zip(values[s + 1]).map(|(ours, theirs)| ours - theirs);
+        let none = if style == Style::Plain { "" } else { "–" };
+        cells.extend(from.iter().map(|s| difference(s).map_or(none.to_string(), |d| format!("{d:+.3}"))));
+        if style == Style::Plain {
+            let names = std::iter::once("ours").chain(published.systems.iter().map(String::as_str));
+            let best: Vec<&str> = names.zip(values).filter(|(_, v)| is_best(v)).map(|(name, _)| name).collect();
+            cells.push(best.join(" "));
+        }
+    }
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::evaluation;
+
+    const TEXT: &str = "dataset,split,ultra_mrr,ultra_hits10,flock_mrr,flock_hits10\n\
+                        Metafam,inductive_er,0.238,0.644,0.476,0.935\n\
+                        FBNELL,inductive_er,0.485,0.652,0.502,0.7\n\
+                        HM_1k,inductive_e,0.059,0.092,0.069,0.119\n";
+
+    #[test]
+    fn puts_ours_beside_theirs() {
+        let published = Published::parse("p.csv", TEXT).unwrap();
+        let results =
+            [evaluation("HM_1k", 0.069, 0.2), evaluation("Metafam", 0.5, 0.9033), evaluation("FBNELL", 0.4, 0.7)];
+        let sheet = compare(&results.iter().collect::<Vec<_>>(), &published, Style::Marked("", "*"));
+        let text: Vec<String> = std::iter::once(&sheet.header).chain(&sheet.rows).map(|r| r.join("|")).collect();
+        // Means by hand: (0.5 + 0.4)/2, (0.238 + 0.485)/2, (0.476 + 0.502)/2; with HM_1k (0.969)/3, 0.782/3, 1.047/3.
+        let want = [
+            "dataset|ours MRR|ultra MRR|flock MRR|ours − flock|ours Hits@10|ultra Hits@10|flock Hits@10|ours − flock",
+            "Metafam|0.500*|0.238|0.476|+0.024|0.903|0.644|0.935*|-0.032",
+            "FBNELL|0.400|0.485|0.502*|-0.102|0.700*|0.652|0.700*|+0.000",
+            "mean inductive_er (2)|0.450|0.361|0.489*|-0.039|0.802|0.648|0.818*|-0.016",
+            "HM_1k|0.069*|0.059|0.069*|+0.000|0.200*|0.092|0.119|+0.081",
+            "mean (3)|0.323|0.261|0.349*|-0.026|0.601*|0.463|0.585|+0.016",
+        ];
+        assert_eq!(text, want);
+        let plain = compare(&[&results[1]], &published, Style::Plain).csv();
+        assert_eq!(
+            plain,
+            "dataset,ours MRR,ultra MRR,flock MRR,ours − ultra,ours − flock,best MRR,ours Hits@10,ultra Hits@10,flock Hits@10,\
+             ours − ultra,ours − flock,best Hits@10\n\
+             Metafam,0.500,0.238,0.476,+0.262,+0.024,ours,0.903,0.644,0.935,+0.259,-0.032,flock\n"
+        );
+        let unknown = evaluation("mine", 0.3, 0.4);
+        let marked = compare(&[&unknown], &published, Style::Marked("**", "**")).markdown();
+        assert!(marked.ends_with("| mine | 0.300 | – | – | – | 0.400 | – | – | – |\n"), "{marked}");
+    }
+
+    #[test]
+    fn other_triples_than_published_ones_are_called_so() {
+        let published = Published::parse("p.csv", TEXT).unwrap();
+        let whole = evaluation("Metafam", 0.5, 0.9);
+        assert_eq!(caveat(&[&whole]), None);
+        let mut valid = evaluation("FBNELL", 0.4, 0.7);
+        valid.split = Split::Valid;
+        let mut sample = evaluation("HM_1k", 0.1, 0.2);
+        (sample.protocol.sampled, sample.protocol.of) = (100, 200);
+        let says = |results: &[&Evaluation]| {
+            let header = compare(results, &published, Style::Plain).header;
+            (caveat(results).unwrap(), header[1].clone(), header[4].clone())
+        };
+        let published_are = "published ones of all test triples";
+        let (title, column, difference) = says(&[&valid]);
+        assert_eq!(title, format!("not the same triples: ours are of validation triples, {published_are}"));
+        assert_eq!((&column[..], &difference[..]), ("ours (validation) MRR", "ours (validation) − ultra"));
+        let (title, column, _) = says(&[&whole, &valid, &sample]);
+        let expected = "validation triples on 1 of 3 graphs, a sample on 1 of 3 graphs";
+        assert_eq!(title, format!("not the same triples: ours are of {expected}, {published_are}"));
+        assert_eq!(column, "ours (validation, sample) MRR");
+        assert_eq!(says(&[&sample]).1, "ours (sample) MRR");
+    }
+
+    #[test]
+    fn errors_name_line_and_rule() {
+        let error = |text: &str| Published::parse("p.csv", text).unwrap_err().to_string();
+        assert!(error("dataset,mrr\n").starts_with("p.csv:1: expected columns dataset, split and system_metric"));
+        assert!(error("").starts_with("p.csv:1:"));
+        assert_eq!(error("dataset,a_mrr\nx,0.1\ny\n"), "p.csv:3: expected 2 fields, found 1");
+        assert_eq!(error("dataset,a_mrr\nx,high\n"), "p.csv:2: expected a number, found \"high\"");
+    }
+}

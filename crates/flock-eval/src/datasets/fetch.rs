@@ -1,0 +1,367 @@
+//! Bringing upstream files into the layout: from the web or from a directory, resumable, checked before they are put in place.
+//!
+//! Downloads go to `.fetch/NAME/` beside the datasets. A download that breaks off is asked for again from where it broke; so is
+//! one that an earlier call left. Then every file is rewritten as tab-separated head, relation, tail, and the whole is held against the
+//! registry: checksums where they are known, else counts. Only then the directory appears under its name.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::layout::{Part, Split};
+use super::registry::Entry;
+use super::{Dataset, DatasetError, check};
+use flock_model::files::sha256_hex;
+
+/// So often a download is taken up again before it is given up.
+const TRIES: u32 = 5;
+
+/// Why a dataset cannot be fetched.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FetchError {
+    /// It is there already.
+    #[error("{dir}: exists already; hint: flock-kg datasets --data DIR checks it; remove it to fetch it again")]
+    Exists {
+        /// The directory.
+        dir: String,
+    },
+    /// A file here.
+    #[error("{file}: {source}")]
+    Io {
+        /// The file.
+        file: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The source does not have a file.
+    #[error("{from}: not found; hint: --from URL or DIR that has {path}, or {name}/{part}.txt in the layout itself")]
+    NotFound {
+        /// What was asked for first.
+        from: String,
+        /// The upstream path.
+        path: String,
+        /// The dataset.
+        name: String,
+        /// The file of the layout.
+        part: Part,
+    },
+    /// The web.
+    #[error("{url}: {reason}; what has come is kept, the same command goes on from there")]
+    Http {
+        /// What was asked for.
+        url: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// A file of upstream that holds no triples.
+    #[error("{file}:{line}: expected 3 fields, found {found}")]
+    Row {
+        /// The file.
+        file: String,
+        /// The line, counted from 1.
+        line: usize,
+        /// How many fields it has.
+        found: usize,
+    },
+    /// An archive that cannot be read.
+    #[error("{file}: {reason}")]
+    Archive {
+        /// The archive.
+        file: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The files are not those of the registry.
+    #[error("{name} is not as published:\n  {}\nhint: --accept to keep it all the same", .differences.join("\n  "))]
+    Differs {
+        /// The dataset.
+        name: String,
+        /// What differs.
+        differences: Vec<String>,
+    },
+    /// What was put together is no dataset.
+    #[error(transparent)]
+    Dataset(#[from] DatasetError),
+}
+
+fn io_error(path: &Path) -> impl Fn(io::Error) -> FetchError + '_ {
+    move |source| FetchError::Io { file: path.display().to_string(), source }
+}
+
+/// Fetches a dataset into `data`. `from` is a URL or a directory that upstream paths are relative to; without it, the registry's URL.
+/// With `accept`, files that differ from the registry are kept; what differs is returned. `watch` is told the file and its bytes so far.
+pub fn fetch(
+    entry: &Entry,
+    from: Option<&str>,
+    data: &Path,
+    accept: bool,
+    watch: &mut dyn FnMut(&str, u64),
+) -> Result<Vec<String>, FetchError> {
+    let target = data.join(entry.name);
+    if target.exists() {
+        return Err(FetchError::Exists { dir: target.display().to_string() });
+    }
+    let work = data.join(".fetch").join(entry.name);
+    let made = work.join("made").join(entry.name);
+    fs::create_dir_all(&made).map_err(io_error(&made))?;
+    let mut source = Source::new(from.unwrap_or(&entry.collection.url), &work);
+    let mut sums = BTreeMap::new();
+    for (part, paths) in &entry.collection.files {
+        let text = gather(entry, *part, paths, &mut source, watch)?;
+        sums.insert(*part, sha256_hex(text.as_bytes()));
+        let file = made.join(part.file());
+        fs::write(&file, text).map_err(io_error(&file))?;
+    }
+    let meta = made.join("meta.json");
+    fs::write(&meta, format!("{:#}\n", description(entry, &source.base, &sums))).map_err(io_error(&meta))?;
+    let differences = check::differences(&Dataset::open(&made)?)?;
+    if !differences.is_empty() && !accept {
+        return Err(FetchError::Differs { name: entry.name.to_string(), differences });
+    }
+    fs::rename(&made, &target).map_err(io_error(&target))?;
+    fs::remove_dir_all(&work).map_err(io_error(&work))?;
+    // Goes unless another dataset is being fetched.
+    let _ = fs::remove_dir(data.join(".fetch"));
+    Ok(differences)
+}
+
+/// What `meta.json` says.
+fn description(entry: &Entry, from: &str, sums: &BTreeMap<Part, String>) -> serde_json::Value {
+    let p = &entry.protocol;
+    json!({
+        "name": entry.name,
+        "split": p.kind,
+        "source_repo": entry.collection.source,
+        "fetched_from": from,
+        "license": entry.collection.licence,
+        "valid_graph": p.valid_graph,
+        "filter": { "valid": p.filter(Split::Valid), "test": p.filter(Split::Test) },
+        "entity_task": if p.heads { "h/t" } else { "t" },
+        "sha256": sums,
+    })
+}
+
+/// One file of the layout, put together from its upstream files; or as a mirror in the layout has it.
+fn gather(
+    entry: &Entry,
+    part: Part,
+    paths: &[String],
+    source: &mut Source,
+    watch: &mut dyn FnMut(&str, u64),
+) -> Result<String, FetchError> {
+    let mut text = String::new();
+    let paths: Vec<String> = paths.iter().map(|p| p.replace("{}", entry.at)).collect();
+    for path in &paths {
+        let (file, inner) = path.split_once('!').map_or((path.as_str(), None), |(f, i)| (f, Some(i)));
+        let Some(local) = source.file(file, watch)? else {
+            return mirror(entry, part, &paths[0], source, watch);
+        };
+        let bytes = match inner {
+            None => fs::read(&local).map_err(io_error(&local))?,
+            Some(inner) => unpack(&local, inner)?,
+        };
+        rewrite(path, &bytes, entry.collection.columns, &mut text)?;
+    }
+    Ok(text)
+}
+
+fn mirror(
+    entry: &Entry,
+    part: Part,
+    path: &str,
+    source: &mut Source,
+    watch: &mut dyn FnMut(&str, u64),
+) -> Result<String, FetchError> {
+    for place in [format!("{}/{}", entry.name, part.file()), part.file()] {
+        if let Some(local) = source.file(&place, watch)? {
+            let mut text = String::new();
+            rewrite(&place, &fs::read(&local).map_err(io_error(&local))?, [0, 1, 2], &mut text)?;
+            return Ok(text);
+        }
+    }
+    let (name, path) = (entry.name.to_string(), path.to_string());
+    Err(FetchError::NotFound { from: source.at(&path), path, name, part })
+}
+
+/// Rewrites triples as `head \t relation \t tail \n`. Fields are separated by tabs, or by blanks where there is no tab.
+fn rewrite(file: &str, bytes: &[u8], columns: [usize; 3], out: &mut String) -> Result<(), FetchError> {
+    let text = String::from_utf8_lossy(bytes);
+    for (line, row) in (1..).zip(text.lines()).filter(|(_, row)| !row.trim().is_empty()) {
+        let row = row.trim_end_matches('\r');
+        let fields: Vec<&str> = if row.contains('\t') {
+            row.split('\t').map(str::trim).collect()
+        } else {
+            row.split_whitespace().collect()
+        };
+        if fields.len() != 3 {
+            return Err(FetchError::Row { file: file.to_string(), line, found: fields.len() });
+        }
+        for (i, column) in columns.into_iter().enumerate() {
+            out.push_str(fields[column]);
+            out.push(if i == 2 { '\n' } else { '\t' });
+        }
+    }
+    Ok(())
+}
+
+/// A file inside a `.zip` or `.tar.gz`, by the end of its path.
+fn unpack(archive: &Path, inner: &str) -> Result<Vec<u8>, FetchError> {
+    let bad = |reason: String| FetchError::Archive { file: archive.display().to_string(), reason };
+    let file = File::open(archive).map_err(io_error(archive))?;
+    let mut bytes = Vec::new();
+    let is_it = |path: &Path| path.ends_with(inner);
+    if archive.extension().is_some_and(|e| e == "zip") {
+        let mut zip = zip::ZipArchive::new(file).map_err(|e| bad(e.to_string()))?;
+        let name =
+            zip.file_names().flatten().find(|name| is_it(Path::new(name.as_ref()))).map(|name| name.into_owned());
+        let name = name.ok_or_else(|| bad(format!("no {inner} in it")))?;
+        zip.by_name(&name).map_err(|e| bad(e.to_string()))?.read_to_end(&mut bytes).map_err(io_error(archive))?;
+        return Ok(bytes);
+    }
+    let mut tar = tar::Archive::new(flate2::read::GzDecoder::new(file));
+    for entry in tar.entries().map_err(io_error(archive))? {
+        let mut entry = entry.map_err(io_error(archive))?;
+        if entry.path().is_ok_and(|path| is_it(&path)) {
+            entry.read_to_end(&mut bytes).map_err(io_error(archive))?;
+            return Ok(bytes);
+        }
+    }
+    Err(bad(format!("no {inner} in it")))
+}
+
+/// Where upstream files come from.
+struct Source {
+    base: String,
+    work: PathBuf,
+    agent: ureq::Agent,
+}
+
+impl Source {
+    fn new(base: &str, work: &Path) -> Source {
+        let config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_connect(Some(Duration::from_secs(30)))
+            .timeout_recv_response(Some(Duration::from_secs(60)))
+            .user_agent(concat!("flock-kg/", env!("CARGO_PKG_VERSION")))
+            .build();
+        Source { base: base.trim_end_matches('/').to_string(), work: work.to_path_buf(), agent: config.new_agent() }
+    }
+
+    fn is_web(&self) -> bool {
+        self.base.starts_with("http://") || self.base.starts_with("https://")
+    }
+
+    fn at(&self, path: &str) -> String {
+        format!("{}/{path}", self.base)
+    }
+
+    /// A file here that is the source's `path`; `None` if the source does not have it.
+    fn file(&mut self, path: &str, watch: &mut dyn FnMut(&str, u64)) -> Result<Option<PathBuf>, FetchError> {
+        // A query string is part of an address, not of a name.
+        let plain = path.split('?').next().unwrap_or(path);
+        if !self.is_web() {
+            let local = Path::new(&self.base).join(plain);
+            return Ok(local.is_file().then_some(local));
+        }
+        let local = self.work.join(plain.replace('/', "_"));
+        if local.is_file() {
+            return Ok(Some(local));
+        }
+        let (url, part) = (self.at(path), local.with_added_extension("part"));
+        let mut failure = String::new();
+        for attempt in 0..TRIES {
+            if attempt > 0 {
+                std::thread::sleep(Duration::from_millis(200 << attempt));
+            }
+            match self.download(&url, &part, &mut |bytes| watch(path, bytes))? {
+                Got::All => {
+                    fs::rename(&part, &local).map_err(io_error(&local))?;
+                    return Ok(Some(local));
+                }
+                Got::Nothing => return Ok(None),
+                Got::Some(reason) => failure = reason,
+            }
+        }
+        Err(FetchError::Http { url, reason: failure })
+    }
+
+    /// Appends to `part` what it lacks.
+    fn download(&self, url: &str, part: &Path, watch: &mut dyn FnMut(u64)) -> Result<Got, FetchError> {
+        let mut have = fs::metadata(part).map_or(0, |m| m.len());
+        // The server's mark of the version that the part is of: another version starts anew.
+        let mark = part.with_added_extension("etag");
+        let mut request = self.agent.get(url);
+        if have > 0 {
+            request = request.header("Range", format!("bytes={have}-"));
+            if let Ok(tag) = fs::read_to_string(&mark) {
+                request = request.header("If-Range", tag);
+            }
+        }
+        let mut response = match request.call() {
+            Ok(response) => response,
+            Err(e) => return Ok(Got::Some(e.to_string())),
+        };
+        let header = |name: &str| response.headers().get(name).and_then(|v| v.to_str().ok()).map(String::from);
+        let total = |range: Option<String>| range?.rsplit_once('/')?.1.parse::<u64>().ok();
+        let expected = match response.status().as_u16() {
+            206 if header("content-range").is_some_and(|r| r.starts_with(&format!("bytes {have}-"))) => {
+                total(header("content-range"))
+            }
+            200 => {
+                have = 0;
+                header("content-length").and_then(|n| n.parse().ok())
+            }
+            416 if total(header("content-range")) == Some(have) => return Ok(Got::All),
+            // A range that does not fit what we have: from the beginning.
+            206 | 416 => {
+                fs::remove_file(part).map_err(io_error(part))?;
+                return Ok(Got::Some("the server sent another range than was asked for".to_string()));
+            }
+            404 | 410 => return Ok(Got::Nothing),
+            status => return Ok(Got::Some(format!("the server answered {status}"))),
+        };
+        match header("etag").filter(|tag| !tag.starts_with("W/")) {
+            Some(tag) => fs::write(&mark, tag).map_err(io_error(&mark))?,
+            None => _ = fs::remove_file(&mark),
+        }
+        let mut file =
+            OpenOptions::new().create(true).write(true).truncate(false).open(part).map_err(io_error(part))?;
+        file.set_len(have).map_err(io_error(part))?;
+        io::Seek::seek(&mut file, io::SeekFrom::Start(have)).map_err(io_error(part))?;
+        let mut reader = response.body_mut().as_reader();
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            match reader.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(n) => {
+                    file.write_all(&buffer[..n]).map_err(io_error(part))?;
+                    have += n as u64;
+                    watch(have);
+                }
+                Err(e) => return Ok(Got::Some(format!("broke off after {have} bytes: {e}"))),
+            }
+        }
+        match expected {
+            Some(expected) if have < expected => Ok(Got::Some(format!("broke off after {have} of {expected} bytes"))),
+            Some(expected) if have > expected => {
+                fs::remove_file(part).map_err(io_error(part))?;
+                Ok(Got::Some(format!("the server sent more than the {expected} bytes it announced")))
+            }
+            _ => Ok(Got::All),
+        }
+    }
+}
+
+/// What a request brought.
+enum Got {
+    All,
+    /// Not all; why.
+    Some(String),
+    /// The server does not have it.
+    Nothing,
+}

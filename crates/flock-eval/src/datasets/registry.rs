@@ -1,0 +1,277 @@
+//! The benchmark graphs by name: `registry.toml`, read.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::OnceLock;
+
+use flock_graph::Names;
+use serde::{Deserialize, Serialize};
+
+use super::layout::{Part, Protocol, Split, SplitKind};
+use flock_model::checkpoint::Task;
+
+/// A family of graphs that come from one place in one form.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Collection {
+    /// What it is called.
+    pub name: String,
+    /// What is new at test time.
+    pub split: SplitKind,
+    /// The graph walked for validation.
+    pub valid_graph: Part,
+    /// Where the files come from, for people.
+    pub source: String,
+    /// What the paths of `files` are relative to.
+    pub url: String,
+    /// Licence of the files, as far as it is stated.
+    pub licence: String,
+    /// Columns of head, relation and tail in the upstream files.
+    #[serde(default = "in_order")]
+    pub columns: [usize; 3],
+    /// Upstream files of each file of the layout; `{}` stands for the graph's `at`.
+    pub files: BTreeMap<Part, Vec<String>>,
+    graphs: Vec<Row>,
+}
+
+fn in_order() -> [usize; 3] {
+    [0, 1, 2]
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    name: String,
+    at: String,
+    counts: Option<[u64; 5]>,
+    train: Option<[u64; 3]>,
+    valid: Option<[u64; 4]>,
+    test: Option<[u64; 4]>,
+    n: u32,
+    passes: u32,
+    relation_passes: Option<u32>,
+    #[serde(default)]
+    tails_only: bool,
+    #[serde(default)]
+    pretraining: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    collection: Vec<Collection>,
+    sha256: BTreeMap<String, BTreeMap<Part, String>>,
+}
+
+/// What the paper's tables say about a graph that is walked, and the triples predicted on it. 0 is "not stated".
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Entities: all candidates.
+    pub entities: u64,
+    /// Relations: all candidates of relation prediction.
+    pub relations: u64,
+    /// Triples walked.
+    pub triples: u64,
+    /// Triples to predict.
+    pub predicted: u64,
+}
+
+/// Groups whose averages the paper reports, in its order.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Group {
+    /// New entities and new relations.
+    InductiveEr,
+    /// New entities.
+    InductiveE,
+    /// Nothing new.
+    Transductive,
+    /// The graphs that models are pretrained on.
+    Pretraining,
+    /// Not in the registry.
+    Other,
+}
+
+impl Group {
+    /// All groups, in the paper's order.
+    pub const ALL: [Group; 5] =
+        [Group::InductiveEr, Group::InductiveE, Group::Transductive, Group::Pretraining, Group::Other];
+}
+
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Group::InductiveEr => "inductive_er",
+            Group::InductiveE => "inductive_e",
+            Group::Transductive => "transductive",
+            Group::Pretraining => "pretraining",
+            Group::Other => "other",
+        })
+    }
+}
+
+/// One graph of the registry.
+#[derive(Debug)]
+pub struct Entry {
+    /// Its name, which is also the name of its directory.
+    pub name: &'static str,
+    /// What stands for `{}` in upstream paths.
+    pub at: &'static str,
+    /// The family.
+    pub collection: &'static Collection,
+    /// The group it is averaged in.
+    pub group: Group,
+    /// How it is evaluated.
+    pub protocol: Protocol,
+    /// Entities, relations and triples of `train.txt`; 0 is "not stated".
+    pub train: [u64; 3],
+    /// Counts at validation.
+    pub valid: Counts,
+    /// Counts at test.
+    pub test: Counts,
+    /// Published base walk count.
+    pub n: u32,
+    passes: [u32; 2],
+    /// SHA-256 of the files of the layout, where known.
+    pub sha256: Option<&'static BTreeMap<Part, String>>,
+}
+
+impl Entry {
+    /// Published ensemble passes.
+    pub fn passes(&self, task: Task) -> u32 {
+        self.passes[task as usize]
+    }
+
+    /// Counts of a split.
+    pub fn counts(&self, split: Split) -> Counts {
+        match split {
+            Split::Valid => self.valid,
+            Split::Test => self.test,
+        }
+    }
+
+    /// |E| / (|V| (|V| − 1)) of the test graph.
+    pub fn density(&self) -> f64 {
+        let v = self.test.entities as f64;
+        self.test.triples as f64 / (v * (v - 1.0))
+    }
+
+    fn new(
+        collection: &'static Collection,
+        row: &'static Row,
+        sha256: Option<&'static BTreeMap<Part, String>>,
+    ) -> Entry {
+        let counts =
+            |[entities, relations, triples, predicted]: [u64; 4]| Counts { entities, relations, triples, predicted };
+        let (train, valid, test) = match row.counts {
+            Some([v, r, train, valid, test]) => ([0, 0, train], [v, r, train, valid], [v, r, train, test]),
+            None => (row.train.unwrap_or_default(), row.valid.unwrap_or_default(), row.test.unwrap_or_default()),
+        };
+        let group = match collection.split {
+            _ if row.pretraining => Group::Pretraining,
+            SplitKind::InductiveEr => Group::InductiveEr,
+            SplitKind::InductiveE => Group::InductiveE,
+            SplitKind::Transductive => Group::Transductive,
+        };
+        Entry {
+            name: &row.name,
+            at: &row.at,
+            collection,
+            group,
+            protocol: Protocol::published(collection.split, collection.valid_graph, !row.tails_only),
+            train,
+            valid: counts(valid),
+            test: counts(test),
+            n: row.n,
+            passes: [row.passes, row.relation_passes.unwrap_or(row.passes)],
+            sha256,
+        }
+    }
+}
+
+/// A name that the registry does not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown dataset {name:?}{}; hint: flock-kg datasets lists all", near_text(near))]
+pub struct UnknownDataset {
+    /// The name as it was given.
+    pub name: String,
+    /// Names that may have been meant, the nearest first.
+    pub near: Vec<String>,
+}
+
+fn near_text(near: &[String]) -> String {
+    match near {
+        [] => String::new(),
+        near => format!("; near names: {}", near.join(", ")),
+    }
+}
+
+/// All graphs, in the file's order.
+pub fn entries() -> &'static [Entry] {
+    static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();
+    ENTRIES.get_or_init(|| {
+        static FILE: OnceLock<File> = OnceLock::new();
+        let file = FILE.get_or_init(|| toml::from_str(include_str!("registry.toml")).expect("the tests read it"));
+        let rows = file.collection.iter().flat_map(|c| c.graphs.iter().map(move |row| (c, row)));
+        rows.map(|(c, row)| Entry::new(c, row, file.sha256.get(&row.name))).collect()
+    })
+}
+
+/// The graph called so.
+pub fn find(name: &str) -> Option<&'static Entry> {
+    entries().iter().find(|e| e.name == name)
+}
+
+/// As [`find`]; an unknown name is an error that lists near ones.
+pub fn get(name: &str) -> Result<&'static Entry, UnknownDataset> {
+    find(name).ok_or_else(|| {
+        let mut names = Names::new();
+        entries().iter().for_each(|e| _ = names.intern(e.name));
+        UnknownDataset { name: name.to_string(), near: names.suggest(name, 4) }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flock_model::checkpoint::Metadata;
+
+    #[test]
+    fn has_the_papers_graphs() {
+        let count = |group| entries().iter().filter(|e| e.group == group).count();
+        // The paper: 23, 18 and 13 graphs to evaluate on, 3 to pretrain on.
+        assert_eq!(Group::ALL.map(count), [23, 18, 13, 3, 0]);
+        let all = |f: fn(&Entry) -> bool| entries().iter().filter(|e| f(e)).map(|e| e.name).collect::<Vec<_>>();
+        assert_eq!(all(|e| !e.protocol.heads), ["FB15k237_10", "FB15k237_20", "FB15k237_50"]);
+        assert_eq!(all(|e| e.passes(Task::Entity) != e.passes(Task::Relation)), ["YAGO310"]);
+        // Means over the groups as tab:flock-adaptive prints them: |E|, and n, which that table has in the wrong rows of the first two.
+        let means = |group| {
+            let of: Vec<&Entry> = entries().iter().filter(|e| e.group == group).collect();
+            let mean = |f: &dyn Fn(&Entry) -> f64| of.iter().map(|e| f(e)).sum::<f64>() / of.len() as f64;
+            (mean(&|e| e.test.triples as f64) as u64, (mean(&|e| f64::from(e.n)) * 100.0) as u64)
+        };
+        let groups = [Group::InductiveEr, Group::InductiveE, Group::Transductive];
+        assert_eq!(groups.map(means), [(10_838, 1808), (29_090, 2844), (387_491, 21_415)]);
+    }
+
+    #[test]
+    fn the_rule_gives_the_published_n() {
+        // The rule is by the walked graph: at test time that is the test graph.
+        let meta = Metadata::published(Task::Entity);
+        let rule = |e: &Entry| meta.base_walks(e.test.entities as u32, e.test.triples as usize);
+        let other: Vec<_> = entries().iter().filter(|e| rule(e) != e.n).map(|e| (e.name, e.n, rule(e))).collect();
+        assert!(other.is_empty(), "{other:?}");
+    }
+
+    #[test]
+    fn unknown_names_get_near_ones() {
+        let error = |name| get(name).unwrap_err().to_string();
+        assert_eq!(
+            error("FB15k237Inductiv_v1"),
+            "unknown dataset \"FB15k237Inductiv_v1\"; near names: FB15k237Inductive_v1, FB15k237Inductive_v2, \
+             FB15k237Inductive_v3, FB15k237Inductive_v4; hint: flock-kg datasets lists all"
+        );
+        assert!(error("metafam").contains("near names: Metafam"));
+        assert_eq!(error("∅"), "unknown dataset \"∅\"; hint: flock-kg datasets lists all");
+    }
+}

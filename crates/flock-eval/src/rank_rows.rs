@@ -1,0 +1,303 @@
+//! One row per question and answer, on disk: what strata, other metrics and comparisons of two models are made from.
+//!
+//! A file is tab-separated with a header line. Tabs, line ends and backslashes in names are escaped as `\t`, `\n`, `\r` and `\\`.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::EvalError;
+use super::metrics::Placed;
+use super::questions::{Item, Side};
+use super::strata::Stratum;
+use flock_model::checkpoint::Task;
+
+/// The columns, in order.
+pub const COLUMNS: [&str; 14] = [
+    "dataset",
+    "task",
+    "split",
+    "head",
+    "relation",
+    "tail",
+    "side",
+    "rank",
+    "ties",
+    "score",
+    "candidates",
+    "reached",
+    "half_link",
+    "distance",
+];
+
+/// A row: which question, and where its answer came.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RankRow {
+    /// Name of the dataset.
+    pub dataset: String,
+    /// What was predicted.
+    pub task: Task,
+    /// `valid` or `test`.
+    pub split: String,
+    /// Names of the triple.
+    pub triple: [String; 3],
+    /// What of it was asked for.
+    pub side: Side,
+    /// The answer's place, ties against it.
+    pub rank: f64,
+    /// Rivals with the same score.
+    pub ties: u32,
+    /// The answer's mean logit.
+    pub score: f64,
+    /// Candidates that were ranked, the answer included.
+    pub candidates: u32,
+    /// Whether a walk reached the answer.
+    pub reached: bool,
+    /// What kind of question it was.
+    pub stratum: Stratum,
+}
+
+impl RankRow {
+    /// The row of an item that was placed.
+    pub fn new(
+        place: (&str, Task, &str),
+        triple: [&str; 3],
+        item: &Item,
+        placed: &Placed,
+        stratum: Stratum,
+    ) -> RankRow {
+        let (dataset, task, split) = place;
+        RankRow {
+            dataset: dataset.to_string(),
+            task,
+            split: split.to_string(),
+            triple: triple.map(String::from),
+            side: item.side,
+            rank: placed.rank.pessimistic(),
+            ties: placed.rank.ties,
+            score: placed.score,
+            candidates: placed.rivals + 1,
+            reached: placed.reached,
+            stratum,
+        }
+    }
+
+    /// What two rows of the same question share.
+    fn question(&self) -> (&str, Task, &str, &[String; 3], Side) {
+        (&self.dataset, self.task, &self.split, &self.triple, self.side)
+    }
+}
+
+/// Writes the header line.
+pub fn write_header(out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}", COLUMNS.join("\t"))
+}
+
+/// Writes a row.
+pub fn write_row(out: &mut dyn Write, row: &RankRow) -> io::Result<()> {
+    let [head, relation, tail] = row.triple.each_ref().map(|name| escape(name));
+    let flag = |b: Option<bool>| b.map_or("", |b| if b { "1" } else { "0" });
+    let side = match row.side {
+        Side::Head => "head",
+        Side::Tail => "tail",
+        Side::Relation => "relation",
+    };
+    let RankRow { dataset, task, split, rank, ties, score, candidates, reached, stratum, .. } = row;
+    let (reached, half) = (u8::from(*reached), flag(stratum.half_link));
+    let distance = stratum.distance.map_or(String::new(), |d| d.to_string());
+    let dataset = escape(dataset);
+    writeln!(
+        out,
+        "{dataset}\t{task}\t{split}\t{head}\t{relation}\t{tail}\t{side}\t{rank}\t{ties}\t{score}\t{candidates}\t{reached}\t{half}\t{distance}"
+    )
+}
+
+fn escape(name: &str) -> String {
+    name.replace('\\', "\\\\").replace('\t', "\\t").replace('\n', "\\n").replace('\r', "\\r")
+}
+
+fn unescape(text: &str) -> String {
+    let (mut name, mut chars) = (String::with_capacity(text.len()), text.chars());
+    while let Some(c) = chars.next() {
+        match (c, c == '\\') {
+            (_, true) => name.push(match chars.next() {
+                Some('t') => '\t',
+                Some('n') => '\n',
+                Some('r') => '\r',
+                Some(other) => other,
+                None => '\\',
+            }),
+            (c, false) => name.push(c),
+        }
+    }
+    name
+}
+
+/// Reads a file of ranks.
+pub fn read(path: &Path) -> Result<Vec<RankRow>, EvalError> {
+    let file = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|source| EvalError::File { file: file.clone(), source })?;
+    let wrong = |line: usize, reason: &str| EvalError::Ranks { file: file.clone(), line, reason: reason.to_string() };
+    let mut lines = text.lines();
+    let header: Vec<&str> = lines.next().unwrap_or_default().split('\t').collect();
+    if header != COLUMNS {
+        return Err(wrong(1, "expected the columns of eval --ranks"));
+    }
+    let mut rows = Vec::new();
+    for (number, line) in (2..).zip(lines) {
+        let cells: Vec<&str> = line.split('\t').collect();
+        if cells.len() != COLUMNS.len() {
+            return Err(wrong(number, &format!("expected {} columns, found {}", COLUMNS.len(), cells.len())));
+        }
+        let row = parse(&cells).ok_or_else(|| wrong(number, "a value that its column cannot have"))?;
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+fn parse(cells: &[&str]) -> Option<RankRow> {
+    let flag = |text: &str| match text {
+        "" => Some(None),
+        "0" => Some(Some(false)),
+        "1" => Some(Some(true)),
+        _ => None,
+    };
+    let rank: f64 = cells[7].parse().ok()?;
+    Some(RankRow {
+        dataset: unescape(cells[0]),
+        task: match cells[1] {
+            "entity" => Task::Entity,
+            "relation" => Task::Relation,
+            _ => return None,
+        },
+        split: cells[2].to_string(),
+        triple: [cells[3], cells[4], cells[5]].map(unescape),
+        side: match cells[6] {
+            "head" => Side::Head,
+            "tail" => Side::Tail,
+            "relation" => Side::Relation,
+            _ => return None,
+        },
+        rank: (rank >= 1.0 && rank.is_finite()).then_some(rank)?,
+        ties: cells[8].parse().ok()?,
+        score: cells[9].parse().ok()?,
+        candidates: cells[10].parse().ok()?,
+        reached: flag(cells[11])??,
+        stratum: Stratum {
+            half_link: flag(cells[12])?,
+            distance: match cells[13] {
+                "" => None,
+                text => Some(text.parse().ok()?),
+            },
+        },
+    })
+}
+
+/// Reciprocal ranks of the same questions in two files.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pairs {
+    /// By dataset and task, in the order of the first file: a list of triples, each with the reciprocal ranks of its sides.
+    pub datasets: Vec<PairedDataset>,
+    /// Questions of one file that the other lacks.
+    pub unpaired: usize,
+}
+
+/// The questions of one dataset that two files have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PairedDataset {
+    /// Name of the dataset.
+    pub dataset: String,
+    /// What was predicted.
+    pub task: Task,
+    /// Of each triple: reciprocal ranks in the first and in the second file, summed over its sides, and the number of sides.
+    pub triples: Vec<(f64, f64, u32)>,
+}
+
+/// Joins two files by question.
+pub fn pair(ours: &[RankRow], theirs: &[RankRow]) -> Pairs {
+    let other: HashMap<_, f64> = theirs.iter().map(|row| (row.question(), 1.0 / row.rank)).collect();
+    let mut pairs = Pairs { datasets: Vec::new(), unpaired: theirs.len() };
+    let mut places: HashMap<(&str, Task, &[String; 3]), (usize, usize)> = HashMap::new();
+    for row in ours {
+        let Some(theirs) = other.get(&row.question()) else {
+            pairs.unpaired += 1;
+            continue;
+        };
+        pairs.unpaired -= 1;
+        let (d, t) = *places.entry((&row.dataset, row.task, &row.triple)).or_insert_with(|| {
+            let known = pairs.datasets.iter().position(|d| d.dataset == row.dataset && d.task == row.task);
+            let d = known.unwrap_or_else(|| {
+                let (dataset, task) = (row.dataset.clone(), row.task);
+                pairs.datasets.push(PairedDataset { dataset, task, triples: Vec::new() });
+                pairs.datasets.len() - 1
+            });
+            pairs.datasets[d].triples.push((0.0, 0.0, 0));
+            (d, pairs.datasets[d].triples.len() - 1)
+        });
+        let sum = &mut pairs.datasets[d].triples[t];
+        *sum = (sum.0 + 1.0 / row.rank, sum.1 + theirs, sum.2 + 1);
+    }
+    pairs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rank::Rank;
+
+    fn row(dataset: &str, head: &str, side: Side, higher: u32) -> RankRow {
+        let rank = Rank { higher, ties: 1 };
+        let placed = Placed { rank, filtered: rank, reached: higher < 3, score: -0.125, rivals: 9 };
+        let item = Item { answer: 0, side, relation: 0, triple: 0 };
+        let stratum = Stratum { half_link: (side != Side::Relation).then_some(higher == 0), distance: Some(2) };
+        RankRow::new((dataset, Task::Entity, "valid"), [head, "r\\1", "t"], &item, &placed, stratum)
+    }
+
+    #[test]
+    fn rows_come_back_as_they_were() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ranks.tsv");
+        let mut far = row("d", "far\taway\n", Side::Tail, 7);
+        far.stratum.distance = None;
+        let rows = vec![row("d", "a", Side::Head, 0), far, row("e\\n", "", Side::Relation, 3)];
+        let mut bytes = Vec::new();
+        write_header(&mut bytes).unwrap();
+        rows.iter().for_each(|row| write_row(&mut bytes, row).unwrap());
+        std::fs::write(&path, &bytes).unwrap();
+        assert_eq!(read(&path).unwrap(), rows);
+        // rank = higher + ties + 1; candidates = rivals + 1.
+        let text = String::from_utf8(bytes).unwrap();
+        assert!(text.contains("d\tentity\tvalid\ta\tr\\\\1\tt\thead\t2\t1\t-0.125\t10\t1\t1\t2\n"), "{text}");
+        for (from, to, error) in [
+            ("\thead\t2", "\tfoot\t2", ":2: a value that its column cannot have"),
+            ("\t2\t1\t-0.125", "\t0\t1\t-0.125", ":2: a value"),
+            ("dataset\t", "data\t", ":1: expected the columns of eval --ranks"),
+            ("\t10\t1\t1\t2\n", "\t10\t1\t1\n", ":2: expected 14 columns, found 13"),
+        ] {
+            std::fs::write(&path, text.replacen(from, to, 1)).unwrap();
+            let found = read(&path).unwrap_err().to_string();
+            assert!(found.contains(error), "{found}");
+        }
+    }
+
+    #[test]
+    fn pairs_by_question() {
+        let ours = [
+            row("d", "a", Side::Head, 0),
+            row("d", "a", Side::Tail, 2),
+            row("d", "b", Side::Tail, 0),
+            row("e", "a", Side::Tail, 0),
+        ];
+        let theirs = [
+            row("d", "b", Side::Tail, 2),
+            row("d", "a", Side::Head, 2),
+            row("d", "a", Side::Tail, 0),
+            row("f", "a", Side::Tail, 0),
+        ];
+        let pairs = pair(&ours, &theirs);
+        // Ranks are higher + 2: reciprocals 1/2 and 1/4.
+        let triples = vec![(0.75, 0.75, 2), (0.5, 0.25, 1)];
+        assert_eq!(pairs.datasets, [PairedDataset { dataset: "d".into(), task: Task::Entity, triples }]);
+        assert_eq!(pairs.unpaired, 2);
+    }
+}

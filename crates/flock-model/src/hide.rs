@@ -1,0 +1,32 @@
+//! What the walks must not see: the edges that would give an answer away.
+
+use flock_graph::{Topology, Triple};
+use serde::{Deserialize, Serialize};
+
+use crate::checkpoint::Task;
+
+/// What the entity task hides from the walks. The relation task always hides every edge from head to tail.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Hide {
+    /// The batch's triples, as published.
+    #[default]
+    Positives,
+    /// Every edge between the two ends of a batch's triple, whatever its relation and direction.
+    Endpoints,
+}
+
+/// The triples to hide from the walks when these triples are asked about.
+pub fn hidden(topology: &Topology, triples: &[Triple], task: Task, hide: Hide) -> Vec<Triple> {
+    let along = |head, tail| {
+        let relations = topology.relations_between(head, tail);
+        relations.into_iter().map(move |relation| Triple { head, relation, tail })
+    };
+    match (task, hide) {
+        (Task::Entity, Hide::Positives) => triples.to_vec(),
+        (Task::Entity, Hide::Endpoints) => {
+            triples.iter().flat_map(|t| along(t.head, t.tail).chain(along(t.tail, t.head))).collect()
+        }
+        (Task::Relation, _) => triples.iter().flat_map(|t| along(t.head, t.tail)).collect(),
+    }
+}

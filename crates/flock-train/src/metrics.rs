@@ -1,0 +1,103 @@
+//! `metrics.jsonl`: one JSON object a line, in the order of steps. A run that goes on from a state first takes back what it had
+//! logged after that state.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use flock_model::files::write_atomically;
+
+/// One line: an interval of training, or a validation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Record {
+    /// Steps done.
+    pub step: u64,
+    /// Seconds of the run so far, over all its sittings.
+    pub seconds: f64,
+    /// Mean loss since the last such line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss: Option<f64>,
+    /// Learning rate of the last step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
+    /// Norm of the last step's gradient, before clipping.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub norm: Option<f64>,
+    /// Steps per second of training since the last such line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps_per_s: Option<f64>,
+    /// Useful multiply-adds over the machine's peak, in the same time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ratio: Option<f64>,
+    /// Validation MRR, mean over graphs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mrr: Option<f64>,
+    /// Validation MRR of each graph.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub graphs: BTreeMap<String, f64>,
+}
+
+/// The file, open for more lines.
+pub(crate) struct Metrics {
+    file: File,
+    /// Lines in it, which a state keeps.
+    pub lines: usize,
+}
+
+impl Metrics {
+    /// Opens the file and drops all lines after the first `lines`, which are those that the state knows of.
+    pub fn resume(path: &Path, lines: usize) -> io::Result<Metrics> {
+        let kept: Vec<Record> = read(path)?.into_iter().take(lines).collect();
+        let text = kept.iter().map(line).collect::<io::Result<String>>()?;
+        write_atomically(path, text.as_bytes())?;
+        Ok(Metrics { file: OpenOptions::new().append(true).open(path)?, lines: kept.len() })
+    }
+
+    pub fn append(&mut self, record: &Record) -> io::Result<()> {
+        self.file.write_all(line(record)?.as_bytes())?;
+        self.lines += 1;
+        Ok(())
+    }
+
+    /// What has been appended is on disk before a state says that it is.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+}
+
+fn line(record: &Record) -> io::Result<String> {
+    Ok(serde_json::to_string(record)? + "\n")
+}
+
+/// All records up to the first line that is none, such as one that a full disk cut short; no file, no records.
+pub fn read(path: &Path) -> io::Result<Vec<Record>> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(text.lines().map_while(|line| serde_json::from_str(line).ok()).collect()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(e) => Err(e),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_after_the_state_and_broken_ones_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("metrics.jsonl");
+        let record = |step| Record { step, loss: Some(0.5), ..Record::default() };
+        let mut metrics = Metrics::resume(&path, 0).unwrap();
+        (1..=5).for_each(|step| metrics.append(&record(step)).unwrap());
+        let mut metrics = Metrics::resume(&path, 3).unwrap();
+        assert_eq!(read(&path).unwrap(), [1, 2, 3].map(record));
+        metrics.append(&record(4)).unwrap();
+        metrics.file.write_all(b"{\"step\":5,\"lo").unwrap();
+        Metrics::resume(&path, 9).unwrap();
+        assert_eq!(read(&path).unwrap(), [1, 2, 3, 4].map(record));
+    }
+}

@@ -1,0 +1,482 @@
+//! Training on Petals under the published protocol (section 10 of the specification).
+//!
+//! One instance a step, in their order. Its two targets are two examples with the same query, so each is scored on walks of its
+//! own; the loss is the sum of their binary cross-entropies; nothing is hidden. After each epoch all instances are asked, and the
+//! weights of the epoch with the best accuracy are kept. The test asks every instance again with `P` passes: it is solved if the
+//! true target's logit is above the false one's by more than [`MARGIN`]. Graphs have no inverse types unless the config says so.
+//!
+//! [`PetalsProtocol::SharedWalks`] is an easier variant: both targets are scored on the walks of one query.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use flock_graph::Topology;
+use flock_walk::Key;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::config::{PetalsConfig, PetalsProtocol, ScheduleName};
+use crate::data::Order;
+use crate::learner::{Learner, StepFailure};
+use crate::metrics::{Metrics, Record};
+use crate::petals::{PetalsInstance, instances};
+use crate::run::{Event, Meter, Pending, RunContext, RunDir, TrainError, io_error, useful_macs};
+use crate::settings::to_json;
+use crate::{BaseLoss, Example, StepInput, state};
+use flock_eval::datasets::DatasetError;
+use flock_model::checkpoint::{Metadata, Task};
+use flock_model::ensemble::{Ask, Asker};
+use flock_model::init::initial_weights;
+use flock_model::model::{Model, View};
+use flock_model::parameters::Parameters;
+
+/// How far the true target's logit must be above the false one's.
+pub const MARGIN: f64 = 0.1;
+
+/// Keys that may change when a run is resumed.
+const FREE: [&str; 5] = ["threads", "until_solved", "output.dir", "output.log_every", "output.save_seconds"];
+const KIND: &str = "petals";
+/// Sets the test's walks apart from those of training.
+const TEST: u64 = 0x7465_7374;
+
+/// What came of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct PetalsReport {
+    /// Seed of everything.
+    pub seed: u64,
+    /// Epochs done.
+    pub epochs: u64,
+    /// Instances solved.
+    pub solved: usize,
+    /// Of so many.
+    pub instances: usize,
+    /// Share of instances whose true target has a positive logit.
+    pub accuracy_true: f64,
+    /// Share of instances whose false target has a negative logit.
+    pub accuracy_false: f64,
+    /// Minutes, over all sittings, the test included.
+    pub minutes: f64,
+    /// How instances were asked about.
+    pub protocol: PetalsProtocol,
+    /// The epoch whose weights were tested and kept.
+    pub kept_epoch: u64,
+    /// Mean loss of each epoch.
+    pub losses: Vec<f64>,
+    /// Accuracy after each epoch, by which the published protocol chooses.
+    pub accuracies: Vec<f64>,
+    /// Base walk count.
+    pub walks: u32,
+    /// Walk length.
+    pub length: usize,
+    /// Ensemble passes of the test.
+    pub passes: u32,
+    /// The weights.
+    pub model: String,
+}
+
+/// What the test of all instances found.
+#[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Verdict {
+    solved: usize,
+    positive: usize,
+    negative: usize,
+}
+
+impl Verdict {
+    /// Mean over instances of: true target above zero, false target below zero.
+    fn accuracy(&self, instances: usize) -> f64 {
+        (self.positive + self.negative) as f64 / (2 * instances.max(1)) as f64
+    }
+}
+
+/// The weights to test and to keep.
+#[derive(Clone, Debug)]
+struct KeptEpoch {
+    epoch: u64,
+    accuracy: f64,
+    weights: Vec<f32>,
+}
+
+/// How a test ended.
+enum Outcome {
+    Done(Verdict),
+    Unsolved,
+    Stopped,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    kind: String,
+    config: Value,
+    step: u64,
+    pending: Pending,
+    losses: Vec<f64>,
+    #[serde(default)]
+    accuracies: Vec<f64>,
+    #[serde(default)]
+    kept: Option<(u64, f64)>, // epoch and accuracy of the last array
+    verdict: Option<Verdict>, // of the weights that are kept
+    tested: u64,
+    lines: usize,
+    seconds: f64,
+    meta: Metadata,
+}
+
+/// Trains and tests; `None` if told to stop before the end.
+pub fn petals(config: &PetalsConfig, dir: &Path, context: RunContext<'_>) -> Result<Option<PetalsReport>, TrainError> {
+    let dir = RunDir::open(dir, context.resume)?;
+    let all = instances(config.seed);
+    let topologies: Vec<Topology> =
+        all.iter().map(PetalsInstance::topology).collect::<Result<_, _>>().map_err(DatasetError::from)?;
+    let mut run = Run::start(config, dir, &all, &topologies, context)?;
+    run.about();
+    if !run.epochs()? {
+        run.save()?;
+        return Ok(None);
+    }
+    run.report()
+}
+
+struct Run<'a, 's> {
+    config: &'a PetalsConfig,
+    dir: RunDir,
+    instances: &'a [PetalsInstance],
+    topologies: &'a [Topology],
+    context: RunContext<'s>,
+    resumed_at: Option<u64>,
+    learner: Learner,
+    pending: Pending,
+    losses: Vec<f64>,     // (epochs done)
+    accuracies: Vec<f64>, // (epochs judged), published protocol only
+    kept: Option<KeptEpoch>,
+    verdict: Option<Verdict>, // of the weights that are kept
+    tested: u64,              // the step of the last test between epochs
+    metrics: Metrics,
+    meter: Meter,
+    saved: Instant,
+}
+
+impl<'a, 's> Run<'a, 's> {
+    fn start(
+        config: &'a PetalsConfig,
+        dir: RunDir,
+        instances: &'a [PetalsInstance],
+        topologies: &'a [Topology],
+        context: RunContext<'s>,
+    ) -> Result<Run<'a, 's>, TrainError> {
+        let steps = config.epochs * instances.len() as u64;
+        let old = match dir.has_state() {
+            true => Some(state::read::<Header>(&dir.state())?),
+            false => None,
+        };
+        if let Some((header, _)) = &old {
+            let mut free = FREE.to_vec();
+            if config.optimiser.schedule == ScheduleName::Constant && steps >= header.step {
+                free.push("epochs");
+            }
+            let mut before = header.config.clone();
+            // A run from before there was a choice.
+            if before.get("protocol").is_none() {
+                before["protocol"] = to_json(&PetalsProtocol::SharedWalks);
+            }
+            dir.check_config(&before, config, &free)?;
+        }
+        let count = instances.len().max(1) as f64;
+        let published = Metadata::published(Task::Entity);
+        let meta = Metadata {
+            updates: config.updates,
+            length: config.length,
+            inverses: config.inverses,
+            n_train: config.walks,
+            mean_nodes: instances.iter().map(|i| f64::from(i.num_nodes)).sum::<f64>() / count,
+            mean_triples: instances.iter().map(|i| i.triples.len() as f64).sum::<f64>() / count,
+            graphs: vec!["Petals".to_string()],
+            licence: "MIT OR Apache-2.0".to_string(),
+            note: Some(format!("trained on Petals by flock-kg {}, seed {}", env!("CARGO_PKG_VERSION"), config.seed)),
+            ..published
+        };
+        let parameters = Parameters::from_checkpoint(&initial_weights(meta, config.seed)?);
+        let (lines, seconds) = old.as_ref().map_or((0, 0.0), |(h, _)| (h.lines, h.seconds));
+        let metrics_path = dir.file("metrics.jsonl");
+        let mut run = Run {
+            learner: Learner::new(parameters, &config.optimiser, steps),
+            resumed_at: old.as_ref().map(|(h, _)| h.step),
+            pending: Pending::default(),
+            losses: Vec::new(),
+            accuracies: Vec::new(),
+            kept: None,
+            verdict: None,
+            tested: 0,
+            metrics: Metrics::resume(&metrics_path, lines).map_err(io_error(&metrics_path))?,
+            meter: Meter::new(seconds, context.peak_gflops),
+            saved: Instant::now(),
+            config,
+            dir,
+            instances,
+            topologies,
+            context,
+        };
+        match old {
+            Some((header, mut arrays)) => {
+                run.kept = match header.kept {
+                    Some((epoch, accuracy)) => arrays.pop().map(|weights| KeptEpoch { epoch, accuracy, weights }),
+                    None => None,
+                };
+                let size = run.learner.parameters.values.len();
+                let fits = run.kept.as_ref().is_none_or(|kept| kept.weights.len() == size);
+                if !fits || !run.learner.restore(header.step, arrays) {
+                    let (file, reason) = (run.dir.state().display().to_string(), "its arrays do not fit the model");
+                    return Err(state::StateError::Content { file, reason: reason.to_string() }.into());
+                }
+                (run.pending, run.losses) = (header.pending, header.losses);
+                run.accuracies = header.accuracies;
+                (run.verdict, run.tested) = (header.verdict, header.tested);
+            }
+            None => run.save()?,
+        }
+        Ok(run)
+    }
+
+    fn about(&mut self) {
+        let c = self.config;
+        let line = format!(
+            "{} instances of Petals, {} epochs, n = {}, walk length {}, seed {}",
+            self.instances.len(),
+            c.epochs,
+            c.walks,
+            c.length,
+            c.seed
+        );
+        (self.context.watch)(Event::Started { about: &[line], resumed: self.resumed_at });
+    }
+
+    /// All epochs that are left; false if told to stop before the end.
+    fn epochs(&mut self) -> Result<bool, TrainError> {
+        let per_epoch = self.instances.len() as u64;
+        let steps = self.config.epochs * per_epoch;
+        loop {
+            let step = self.learner.step;
+            // Due until done: a test that was cut off is made up for when the run goes on.
+            if step > 0 && step.is_multiple_of(per_epoch) && self.tested < step {
+                if !self.judge()? {
+                    return Ok(false);
+                }
+                self.tested = step;
+                self.save()?;
+            }
+            let solved = self.verdict.is_some_and(|v| v.solved == self.instances.len());
+            if step >= steps || self.config.until_solved && solved {
+                return Ok(true);
+            }
+            if self.context.stop.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            self.step(steps)?;
+            let ended = self.learner.step.is_multiple_of(per_epoch);
+            if ended {
+                self.end_epoch()?;
+            }
+            if ended || self.saved.elapsed().as_secs_f64() >= self.config.output.save_seconds {
+                self.save()?;
+            }
+        }
+    }
+
+    /// Keeps the weights of the epoch that has just ended, if they are to be kept, and tests them if the run may end with them.
+    /// False if told to stop before the end; nothing has changed then.
+    fn judge(&mut self) -> Result<bool, TrainError> {
+        let epoch = self.losses.len() as u64;
+        let weights = self.learner.shipped().values;
+        let accuracy = match self.config.protocol {
+            PetalsProtocol::SharedWalks => None,
+            PetalsProtocol::Published => {
+                let Outcome::Done(verdict) = self.test(&weights, self.config.epoch_passes, false)? else {
+                    return Ok(false);
+                };
+                Some(verdict.accuracy(self.instances.len()))
+            }
+        };
+        let better = match (&self.kept, accuracy) {
+            (Some(kept), Some(accuracy)) => accuracy > kept.accuracy,
+            _ => true,
+        };
+        let mut verdict = if better { None } else { self.verdict };
+        if better && self.config.until_solved {
+            match self.test(&weights, self.config.passes, true)? {
+                Outcome::Stopped => return Ok(false),
+                Outcome::Unsolved => {}
+                Outcome::Done(done) => verdict = Some(done),
+            }
+        }
+        if let Some(accuracy) = accuracy {
+            self.accuracies.push(accuracy);
+            let kept = if better { ", kept" } else { "" };
+            let note = format!("epoch {epoch}: accuracy {:.1} %{kept}", 100.0 * accuracy);
+            (self.context.watch)(Event::Note(&note));
+        }
+        if better {
+            self.kept = Some(KeptEpoch { epoch, accuracy: accuracy.unwrap_or(0.0), weights });
+        }
+        self.verdict = verdict;
+        Ok(true)
+    }
+
+    /// What is asked of an instance in training.
+    fn examples(&self, instance: &PetalsInstance) -> Vec<Example> {
+        let (query, targets) = (instance.query(), [instance.target_true, instance.target_false]);
+        match self.config.protocol {
+            PetalsProtocol::SharedWalks => vec![Example::new(query, targets.to_vec())],
+            PetalsProtocol::Published => {
+                let row = |(row, target)| Example { query, candidates: vec![target], truth: row == 0, row };
+                (0..).zip(targets).map(row).collect()
+            }
+        }
+    }
+
+    fn step(&mut self, steps: u64) -> Result<(), TrainError> {
+        let clock = Instant::now();
+        let (config, step) = (self.config, self.learner.step);
+        let per_epoch = self.instances.len() as u64;
+        let (which, loss) = match config.protocol {
+            PetalsProtocol::Published => (step % per_epoch, BaseLoss::SummedBce),
+            PetalsProtocol::SharedWalks => {
+                let key = Key { seed: config.seed, pass: u32::MAX, update: u32::MAX - 2, query: step / per_epoch };
+                (Order::new(key, per_epoch).get(step % per_epoch), BaseLoss::MeanBce)
+            }
+        };
+        let which = which as usize;
+        let instance = &self.instances[which];
+        let examples = self.examples(instance);
+        let input = StepInput {
+            view: View { topology: &self.topologies[which], mask: None },
+            examples: &examples,
+            walks: config.walks,
+            seed: config.seed,
+            step: step as u32,
+            options: self.learner.parameters.meta.walk_options(),
+            loss: loss.into(),
+        };
+        let learnt = self.learner.learn(&mut *self.context.gradient, &input).map_err(|failure| match failure {
+            StepFailure::Model(e) => e.into(),
+            StepFailure::NotFinite { what, .. } => TrainError::NotFinite {
+                step: step + 1,
+                what,
+                graph: format!("Petals instance {which}"),
+                query: format!("(b{}, r0, ?)", instance.head),
+            },
+        })?;
+        self.pending.add(learnt.loss);
+        let walks = examples.iter().map(|e| e.query.num_walks(config.walks)).sum();
+        self.meter.step(clock.elapsed(), useful_macs(walks, config.length, config.updates));
+        let progress = self.meter.progress(self.learner.step, steps, self.pending.mean());
+        (self.context.watch)(Event::Step(progress));
+        Ok(())
+    }
+
+    fn end_epoch(&mut self) -> Result<(), TrainError> {
+        let loss = std::mem::take(&mut self.pending).mean();
+        self.losses.push(loss);
+        let (steps_per_s, ratio) = self.meter.speed();
+        let (step, seconds) = (self.learner.step, self.meter.seconds());
+        let record = Record { step, seconds, loss: Some(loss), steps_per_s, ratio, ..Record::default() };
+        self.metrics.append(&record).map_err(io_error(&self.dir.file("metrics.jsonl")))?;
+        (self.context.watch)(Event::Logged(&record));
+        let note = format!("epoch {} of {}: loss {loss:.4}", self.losses.len(), self.config.epochs);
+        (self.context.watch)(Event::Note(&note));
+        Ok(())
+    }
+
+    /// Asks every instance; with `all_or_nothing` gives up at the first that is not solved.
+    fn test(&mut self, weights: &[f32], passes: u32, all_or_nothing: bool) -> Result<Outcome, TrainError> {
+        let tested = self.learner.parameters.with_values(weights.to_vec());
+        let model = Model::new(&tested.to_checkpoint()?, self.context.engine)?;
+        let c = self.config;
+        // Two rows of a batch have walks of their own, as in training; else both targets are read off one row.
+        let rows = if c.protocol == PetalsProtocol::Published { 2 } else { 1 };
+        let mut verdict = Verdict { solved: 0, positive: 0, negative: 0 };
+        for (i, (instance, topology)) in self.instances.iter().zip(self.topologies).enumerate() {
+            let asker = Asker::new(&model, View { topology, mask: None }, self.context.pool);
+            let mut scores = Vec::new();
+            for row in 0..rows {
+                let ask = Ask { walks: c.walks, passes, seed: c.seed ^ (TEST + row), options: model.walk_options() };
+                scores.extend(asker.ask(&[instance.query()], ask)?);
+            }
+            let (first, last) = (&scores[0], &scores[scores.len() - 1]);
+            let (yes, no) = (first.of(instance.target_true).logit, last.of(instance.target_false).logit);
+            verdict.solved += usize::from(yes - no > MARGIN);
+            verdict.positive += usize::from(yes > 0.0);
+            verdict.negative += usize::from(no < 0.0);
+            (self.context.watch)(Event::Testing { done: i + 1, total: self.instances.len() });
+            if all_or_nothing && verdict.solved <= i {
+                return Ok(Outcome::Unsolved);
+            }
+            if self.context.stop.load(Ordering::Relaxed) {
+                return Ok(Outcome::Stopped);
+            }
+        }
+        Ok(Outcome::Done(verdict))
+    }
+
+    fn save(&mut self) -> Result<(), TrainError> {
+        self.metrics.sync().map_err(io_error(&self.dir.file("metrics.jsonl")))?;
+        let header = Header {
+            kind: KIND.to_string(),
+            config: to_json(self.config),
+            step: self.learner.step,
+            pending: self.pending,
+            losses: self.losses.clone(),
+            accuracies: self.accuracies.clone(),
+            kept: self.kept.as_ref().map(|kept| (kept.epoch, kept.accuracy)),
+            verdict: self.verdict,
+            tested: self.tested,
+            lines: self.metrics.lines,
+            seconds: self.meter.seconds(),
+            meta: self.learner.parameters.meta.clone(),
+        };
+        let mut arrays = self.learner.arrays();
+        arrays.extend(self.kept.as_ref().map(|kept| &kept.weights[..]));
+        state::write(&self.dir.state(), &header, &arrays)?;
+        self.saved = Instant::now();
+        Ok(())
+    }
+
+    /// Tests, unless that has been done; `None` if told to stop meanwhile.
+    fn report(mut self) -> Result<Option<PetalsReport>, TrainError> {
+        let (kept_epoch, weights) = match &self.kept {
+            Some(kept) => (kept.epoch, kept.weights.clone()),
+            None => (self.losses.len() as u64, self.learner.shipped().values),
+        };
+        let verdict = match self.verdict {
+            Some(verdict) => verdict,
+            None => {
+                let Outcome::Done(verdict) = self.test(&weights, self.config.passes, false)? else { return Ok(None) };
+                self.verdict = Some(verdict);
+                self.save()?;
+                verdict
+            }
+        };
+        let mut shipped = self.learner.parameters.with_values(weights);
+        shipped.meta.steps = kept_epoch * self.instances.len() as u64;
+        let path = self.dir.file("last.safetensors");
+        shipped.to_checkpoint()?.write(&path)?;
+        let share = |count: usize| count as f64 / self.instances.len() as f64;
+        Ok(Some(PetalsReport {
+            seed: self.config.seed,
+            epochs: self.losses.len() as u64,
+            solved: verdict.solved,
+            instances: self.instances.len(),
+            accuracy_true: share(verdict.positive),
+            accuracy_false: share(verdict.negative),
+            minutes: self.meter.seconds() / 60.0,
+            protocol: self.config.protocol,
+            kept_epoch,
+            losses: self.losses,
+            accuracies: self.accuracies,
+            walks: self.config.walks,
+            length: self.config.length,
+            passes: self.config.passes,
+            model: path.display().to_string(),
+        }))
+    }
+}

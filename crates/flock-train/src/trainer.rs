@@ -1,0 +1,584 @@
+//! Pretraining and fine-tuning: the loop, and all that must be right when it is cut off anywhere.
+//!
+//! A step is a pure function of the weights, the optimiser's moments, the config and the data state, so all of these together
+//! are the training state. States are written by the clock; as they leave no trace in the weights, a run that was killed and
+//! resumed ends in the same bits as one that was not.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::config::{BaseLossName, ScheduleName, TrainConfig, WalkCount};
+use super::learner::{Learner, Learnt, StepFailure};
+use super::metrics::{self, Metrics, Record};
+use super::run::{BUNDLED, Event, Meter, Pending, RunContext, RunDir, TrainError, io_error, useful_macs};
+use super::settings::to_json;
+use super::{Example, StepInput, curve, state, validate};
+use crate::data::{DataState, Feed, Origin};
+use flock_eval::datasets::{self, Fingerprint, NamedGraph, TestSet};
+use flock_model::checkpoint::{Checkpoint, Metadata, Task};
+use flock_model::files::{sha256_hex, write_atomically};
+use flock_model::init::initial_weights;
+use flock_model::model::{Model, View};
+use flock_model::parameters::Parameters;
+
+/// Keys that may change when a run is resumed: they do not change the weights. Graphs are compared by content.
+const FREE: [&str; 5] = ["threads", "data.graphs", "output.dir", "output.log_every", "output.save_seconds"];
+
+/// How a run ended.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// What the model predicts.
+    pub task: Task,
+    /// The training graphs.
+    pub graphs: Vec<String>,
+    /// Steps done, over all sittings.
+    pub steps: u64,
+    /// Whether that is all of them; else the run was stopped and can be resumed.
+    pub finished: bool,
+    /// The steps that were already done at the start.
+    pub resumed_at: Option<u64>,
+    /// Minutes, over all sittings.
+    pub minutes: f64,
+    /// Mean loss of the last logged interval.
+    pub loss: Option<f64>,
+    /// Validation MRR of the checkpoint that the run started from, on the same triples and walks as the best.
+    pub before: Option<f64>,
+    /// The best validation. The weights that the run started from take part.
+    pub best: Option<Best>,
+    /// Validation MRR of the best weights less that of the start.
+    pub gain: Option<f64>,
+    /// The run's directory.
+    pub dir: String,
+    /// The checkpoint to use: the best one, or without validation the last.
+    pub model: String,
+    /// The picture of loss and MRR.
+    pub curve: String,
+}
+
+/// The best validation so far.
+#[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Best {
+    /// After so many steps.
+    pub step: u64,
+    /// Its MRR, mean over graphs.
+    pub mrr: f64,
+}
+
+/// What the state holds besides arrays.
+#[derive(Serialize, Deserialize)]
+struct Header {
+    kind: String,
+    config: Value,
+    config_hash: String,
+    step: u64,
+    data: DataState,
+    validated: Option<u64>, // older states have 0 for none
+    lines: usize,
+    #[serde(default)]
+    before: Option<f64>,
+    best: Option<Best>,
+    pending: Pending,
+    seconds: f64,
+    graphs: Vec<Fingerprint>,
+    meta: Metadata,
+    simd: String,
+}
+
+const KIND: &str = "train";
+
+/// Trains until the config's last step, or until told to stop. `dir` is the run's directory.
+pub fn train(config: &TrainConfig, dir: &Path, context: RunContext<'_>) -> Result<Summary, TrainError> {
+    let dir = RunDir::open(dir, context.resume)?;
+    let (mut graphs, mut sets) = (Vec::new(), Vec::new());
+    for path in &config.data.graphs {
+        let training = datasets::training(path, &config.load_options(), config.data.holdout, config.seed)?;
+        if let Some(note) = training.left_out {
+            (context.watch)(Event::Note(&note));
+        }
+        graphs.push(training.graph);
+        sets.extend(training.validation);
+    }
+    for path in &config.validation.extra {
+        sets.push(datasets::validation(path)?);
+    }
+    if config.validation.every == 0 {
+        sets.clear();
+    }
+    sets.iter_mut().for_each(|set| set.sample(config.validation.triples, config.validation.seed));
+
+    let topologies: Vec<_> = graphs.iter().map(|g| g.topology()).collect();
+    let feed = Feed::new(&topologies, config.data(), config.seed)?;
+    let mut run = Run::start(config, dir, &graphs, &sets, &feed, context)?;
+    run.about();
+    let finished = run.steps()?;
+    run.finish(finished)
+}
+
+/// A run under way.
+struct Run<'a, 's> {
+    config: &'a TrainConfig,
+    dir: RunDir,
+    graphs: &'a [Arc<NamedGraph>],
+    sets: &'a [TestSet],
+    feed: &'a Feed<'a>,
+    context: RunContext<'s>,
+    fingerprints: Vec<Fingerprint>,
+    start_steps: u64, // of the checkpoint that the run started from
+    resumed_at: Option<u64>,
+    learner: Learner,
+    data: DataState,
+    validated: Option<u64>, // the step of the last validation
+    before: Option<f64>,    // its MRR at step 0
+    best: Option<Best>,
+    pending: Pending,
+    metrics: Metrics,
+    meter: Meter,
+    saved: Instant,
+}
+
+impl<'a, 's> Run<'a, 's> {
+    /// From the state in the directory, or from the beginning.
+    fn start(
+        config: &'a TrainConfig,
+        dir: RunDir,
+        graphs: &'a [Arc<NamedGraph>],
+        sets: &'a [TestSet],
+        feed: &'a Feed<'a>,
+        context: RunContext<'s>,
+    ) -> Result<Run<'a, 's>, TrainError> {
+        let fingerprints: Vec<Fingerprint> = graphs.iter().map(|g| g.fingerprint()).collect();
+        let old = match dir.has_state() {
+            true => Some(state::read::<Header>(&dir.state())?),
+            false => None,
+        };
+        let parameters = match &old {
+            Some((header, _)) => {
+                check_state(config, &dir, header, &fingerprints)?;
+                header.meta.check()?;
+                Parameters::zeros(header.meta.clone())
+            }
+            None => Parameters::from_checkpoint(&first_weights(config, &fingerprints, context.bundled)?),
+        };
+        // Refused now rather than at the first validation.
+        Model::new(&parameters.to_checkpoint()?, context.engine)?;
+        let metrics_path = dir.file("metrics.jsonl");
+        let (lines, seconds) = old.as_ref().map_or((0, 0.0), |(h, _)| (h.lines, h.seconds));
+        let mut run = Run {
+            start_steps: parameters.meta.steps,
+            learner: Learner::new(parameters, &config.optimiser, config.steps),
+            data: feed.start(),
+            validated: None,
+            before: None,
+            best: None,
+            pending: Pending::default(),
+            resumed_at: None,
+            metrics: Metrics::resume(&metrics_path, lines).map_err(io_error(&metrics_path))?,
+            meter: Meter::new(seconds, context.peak_gflops),
+            saved: Instant::now(),
+            config,
+            dir,
+            graphs,
+            sets,
+            feed,
+            context,
+            fingerprints,
+        };
+        match old {
+            Some((header, arrays)) => run.restore(header, arrays)?,
+            // From now on the directory is this run's, and a differing config is noticed.
+            None => run.save()?,
+        }
+        Ok(run)
+    }
+
+    fn restore(&mut self, header: Header, arrays: Vec<Vec<f32>>) -> Result<(), TrainError> {
+        let simd = self.context.engine.level().to_string();
+        if header.simd != simd {
+            let note =
+                format!("the run so far used {}, this machine uses {simd}: the last bits may differ", header.simd);
+            (self.context.watch)(Event::Note(&note));
+        }
+        if !self.learner.restore(header.step, arrays) {
+            let reason = "its arrays do not fit the model".to_string();
+            return Err(state::StateError::Content { file: self.dir.state().display().to_string(), reason }.into());
+        }
+        self.resumed_at = Some(header.step);
+        (self.data, self.validated) = (header.data, header.validated);
+        (self.before, self.best, self.pending) = (header.before, header.best, header.pending);
+        Ok(())
+    }
+
+    fn about(&mut self) {
+        let graph = |f: &Fingerprint| {
+            format!("{}: {} entities, {} relations, {} triples", f.name, f.entities, f.relations, f.triples)
+        };
+        let mut lines: Vec<String> = self.fingerprints.iter().map(graph).collect();
+        let meta = &self.learner.parameters.meta;
+        lines.push(format!(
+            "{} model, {} updates, walk length {}, {} parameters{}",
+            meta.task,
+            meta.updates,
+            meta.length,
+            meta.num_parameters(),
+            meta.switches()
+        ));
+        let names: Vec<String> = self.sets.iter().map(|s| format!("{} of {}", s.triples.len(), s.on.name)).collect();
+        lines.push(match names.is_empty() {
+            true => "no validation".to_string(),
+            false => format!("validation triples: {}", names.join(", ")),
+        });
+        (self.context.watch)(Event::Started { about: &lines, resumed: self.resumed_at });
+    }
+
+    /// All steps that are left; false if told to stop before the last.
+    fn steps(&mut self) -> Result<bool, TrainError> {
+        let (config, stop) = (self.config, self.context.stop);
+        loop {
+            let (step, last) = (self.learner.step, self.learner.step == config.steps);
+            // What a run starts from is a candidate for the best; weights drawn at random are not worth the time.
+            let worth = step > 0 || config.model.from.is_some();
+            let due = !self.sets.is_empty() && worth && (step.is_multiple_of(config.validation.every) || last);
+            // Due until done: a validation that was cut off is made up for when the run goes on.
+            if due && self.validated.is_none_or(|validated| validated < step) {
+                if !self.validate()? {
+                    return Ok(false);
+                }
+                self.save()?;
+            }
+            if last {
+                return Ok(true);
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            let learnt = self.step()?;
+            if self.learner.step.is_multiple_of(config.output.log_every) || self.learner.step == config.steps {
+                self.log(&learnt)?;
+            }
+            if self.saved.elapsed().as_secs_f64() >= config.output.save_seconds {
+                self.save()?;
+            }
+        }
+    }
+
+    fn step(&mut self) -> Result<Learnt, TrainError> {
+        let clock = Instant::now();
+        let batch = self.feed.batch(&self.data)?;
+        let graphs = self.graphs;
+        // A world's batch brings its own graph; the first one only stands in.
+        let graph = match batch.origin {
+            Origin::Graph(graph) => &graphs[graph],
+            Origin::World => &graphs[0],
+        };
+        let topology = batch.topology(graph.topology());
+        let pairs = batch.queries.iter().zip(&batch.candidates);
+        let examples: Vec<Example> =
+            pairs.map(|(query, candidates)| Example::new(*query, candidates.clone())).collect();
+        let meta = &self.learner.parameters.meta;
+        let walks = self.config.walks.n.on(meta, topology.num_nodes(), topology.num_triples());
+        let (length, updates) = (meta.length, meta.updates);
+        let input = StepInput {
+            view: View { topology, mask: Some(&batch.mask) },
+            examples: &examples,
+            walks,
+            seed: self.config.seed,
+            // The config keeps steps below the last pass.
+            step: self.learner.step as u32,
+            options: meta.walk_options(),
+            loss: self.config.loss(),
+        };
+        let learnt = self.learner.learn(&mut *self.context.gradient, &input).map_err(|failure| match failure {
+            StepFailure::Model(e) => e.into(),
+            StepFailure::NotFinite { example, what } => {
+                let (step, query) = (self.data.step + 1, &examples[example].query);
+                let (graph, query) = match batch.origin {
+                    Origin::Graph(_) => (graph.name.clone(), graph.describe(query, batch.subgraph.as_ref())),
+                    Origin::World => ("a synthetic world".to_string(), format!("{query:?}")),
+                };
+                TrainError::NotFinite { step, what, graph, query }
+            }
+        })?;
+        self.feed.advance(&mut self.data)?;
+        self.pending.add(learnt.loss);
+        let walks = examples.iter().map(|e| e.query.num_walks(walks)).sum();
+        self.meter.step(clock.elapsed(), useful_macs(walks, length, updates));
+        let progress = self.meter.progress(self.learner.step, self.config.steps, self.pending.mean());
+        (self.context.watch)(Event::Step(progress));
+        Ok(learnt)
+    }
+
+    fn log(&mut self, learnt: &Learnt) -> Result<(), TrainError> {
+        let (steps_per_s, ratio) = self.meter.speed();
+        let pending = std::mem::take(&mut self.pending);
+        self.record(Record {
+            loss: Some(pending.mean()),
+            rate: Some(learnt.rate),
+            norm: Some(learnt.norm),
+            steps_per_s,
+            ratio,
+            ..Record::default()
+        })
+    }
+
+    fn record(&mut self, record: Record) -> Result<(), TrainError> {
+        let record = Record { step: self.learner.step, seconds: self.meter.seconds(), ..record };
+        self.metrics.append(&record).map_err(io_error(&self.dir.file("metrics.jsonl")))?;
+        (self.context.watch)(Event::Logged(&record));
+        Ok(())
+    }
+
+    /// False if told to stop before the end; nothing has changed then.
+    fn validate(&mut self) -> Result<bool, TrainError> {
+        let checkpoint = self.shipped()?;
+        let model = Model::new(&checkpoint, self.context.engine)?;
+        let (watch, stop) = (&mut *self.context.watch, self.context.stop);
+        let mut progress = |done, total| {
+            watch(Event::Testing { done, total });
+            !stop.load(Ordering::Relaxed)
+        };
+        let scores = validate::mrr(&model, self.sets, self.config, self.context.pool, &mut progress)?;
+        let Some(scores) = scores else { return Ok(false) };
+        let mrr = scores.iter().map(|(_, mrr)| mrr).sum::<f64>() / scores.len() as f64;
+        if self.best.is_none_or(|best| mrr > best.mrr) {
+            self.best = Some(Best { step: self.learner.step, mrr });
+            checkpoint.write(self.dir.file("best.safetensors"))?;
+        }
+        self.validated = Some(self.learner.step);
+        if self.learner.step == 0 {
+            self.before = Some(mrr);
+        }
+        self.write_last()?;
+        self.record(Record { mrr: Some(mrr), graphs: scores.into_iter().collect(), ..Record::default() })?;
+        Ok(true)
+    }
+
+    /// A checkpoint of some weights, as of now.
+    fn checkpoint(&self, parameters: &Parameters, note: &str) -> Result<Checkpoint, TrainError> {
+        let mut parameters = parameters.clone();
+        let meta = &mut parameters.meta;
+        meta.steps = self.start_steps + self.learner.step;
+        meta.note = meta.note.take().map(|n| n + note);
+        Ok(parameters.to_checkpoint()?)
+    }
+
+    /// The weights that count: their average, if one is kept.
+    fn shipped(&self) -> Result<Checkpoint, TrainError> {
+        let note = self.config.optimiser.ema.map_or(String::new(), |d| format!("; moving average of decay {d}"));
+        self.checkpoint(&self.learner.shipped(), &note)
+    }
+
+    fn write_last(&self) -> Result<(), TrainError> {
+        self.checkpoint(&self.learner.parameters, "")?.write(self.dir.file("last.safetensors"))?;
+        if self.learner.average.is_some() {
+            self.shipped()?.write(self.dir.file("ema.safetensors"))?;
+        }
+        Ok(())
+    }
+
+    fn save(&mut self) -> Result<(), TrainError> {
+        self.metrics.sync().map_err(io_error(&self.dir.file("metrics.jsonl")))?;
+        let config = to_json(self.config);
+        let header = Header {
+            kind: KIND.to_string(),
+            config_hash: config_hash(self.config),
+            config,
+            step: self.learner.step,
+            data: self.data.clone(),
+            validated: self.validated,
+            lines: self.metrics.lines,
+            before: self.before,
+            best: self.best,
+            pending: self.pending,
+            seconds: self.meter.seconds(),
+            graphs: self.fingerprints.clone(),
+            meta: self.learner.parameters.meta.clone(),
+            simd: self.context.engine.level().to_string(),
+        };
+        state::write(&self.dir.state(), &header, &self.learner.arrays())?;
+        self.saved = Instant::now();
+        Ok(())
+    }
+
+    /// State, checkpoints, curve, summary. Also for a run that had already ended, whose files may be missing.
+    fn finish(mut self, finished: bool) -> Result<Summary, TrainError> {
+        self.save()?;
+        self.write_last()?;
+        let metrics_path = self.dir.file("metrics.jsonl");
+        let records = metrics::read(&metrics_path).map_err(io_error(&metrics_path))?;
+        let curve_path = self.dir.file("curve.svg");
+        let title = format!("{} · {} steps", self.learner.parameters.meta.graphs.join(", "), self.learner.step);
+        write_atomically(&curve_path, curve::svg(&title, &records).as_bytes()).map_err(io_error(&curve_path))?;
+        let model = match (self.best, &self.learner.average) {
+            (Some(_), _) => "best.safetensors",
+            (None, Some(_)) => "ema.safetensors",
+            (None, None) => "last.safetensors",
+        };
+        Ok(Summary {
+            task: self.config.task,
+            graphs: self.graphs.iter().map(|g| g.name.clone()).collect(),
+            steps: self.learner.step,
+            finished,
+            resumed_at: self.resumed_at,
+            minutes: self.meter.seconds() / 60.0,
+            loss: records.iter().rev().find_map(|r| r.loss),
+            before: self.before,
+            best: self.best,
+            gain: self.best.zip(self.before).map(|(best, before)| best.mrr - before),
+            model: self.dir.file(model).display().to_string(),
+            curve: curve_path.display().to_string(),
+            dir: self.dir.name(),
+        })
+    }
+}
+
+/// Refuses a state of another run.
+fn check_state(config: &TrainConfig, dir: &RunDir, header: &Header, graphs: &[Fingerprint]) -> Result<(), TrainError> {
+    let mut free = FREE.to_vec();
+    // Where no schedule depends on it, a run may be made longer.
+    if config.optimiser.schedule == ScheduleName::Constant && config.steps >= header.step {
+        free.push("steps");
+    }
+    dir.check_config(&in_todays_words(&header.config), config, &free)?;
+    if header.graphs != graphs {
+        let list = |graphs: &[Fingerprint]| {
+            let one =
+                |f: &Fingerprint| format!("{} ({} triples, {})", f.name, f.triples, &f.sha256[..f.sha256.len().min(8)]);
+            graphs.iter().map(one).collect::<Vec<_>>().join(", ")
+        };
+        return Err(TrainError::OtherGraph { dir: dir.name(), old: list(&header.graphs), new: list(graphs) });
+    }
+    Ok(())
+}
+
+/// The config of a state, with what was not yet a choice when it was written: relations were trained with the mean.
+fn in_todays_words(config: &Value) -> Value {
+    let mut config = config.clone();
+    let relation = config["task"] == to_json(&Task::Relation);
+    if let Some(loss) = config.get_mut("loss").and_then(Value::as_object_mut)
+        && relation
+    {
+        loss.entry("base").or_insert(to_json(&BaseLossName::MeanBce));
+    }
+    config
+}
+
+/// Tells configs apart that make different weights.
+fn config_hash(config: &TrainConfig) -> String {
+    let mut config = config.clone();
+    config.threads = None;
+    config.steps = 0;
+    config.output = Default::default();
+    sha256_hex(to_json(&config).to_string().as_bytes())
+}
+
+/// What training starts from, with the metadata that its checkpoints will have.
+fn first_weights(
+    config: &TrainConfig,
+    graphs: &[Fingerprint],
+    bundled: Option<fn(Task) -> Checkpoint>,
+) -> Result<Checkpoint, TrainError> {
+    let count = graphs.len().max(1) as f64;
+    let mean_nodes = graphs.iter().map(|g| f64::from(g.entities)).sum::<f64>() / count;
+    let mean_triples = graphs.iter().map(|g| g.triples as f64).sum::<f64>() / count;
+    let names = graphs.iter().map(|g| g.name.clone());
+    let note = |how: String| {
+        let version = env!("CARGO_PKG_VERSION");
+        let made = format!("{how} by flock-kg {version}, seed {}, config {}", config.seed, &config_hash(config)[..12]);
+        Some(config.model.note.as_ref().map_or(made.clone(), |note| format!("{note}; {made}")))
+    };
+    let Some(path) = &config.model.from else {
+        let published = Metadata::published(config.task);
+        let mut meta = Metadata {
+            updates: config.model.updates.unwrap_or(published.updates),
+            length: config.model.length.unwrap_or(published.length),
+            processor: config.model.processor.unwrap_or(published.processor),
+            consensus: config.model.consensus.unwrap_or(published.consensus),
+            balanced_on_query_relation: config.walks.balanced_on_query_relation,
+            backtrack: config.walks.backtrack,
+            all_at_query: config.walks.all_at_query,
+            n_train: config.walks.n_train,
+            mean_nodes,
+            mean_triples,
+            graphs: names.collect(),
+            licence: "MIT OR Apache-2.0".to_string(),
+            note: note("trained".to_string()),
+            ..published
+        };
+        config.walks.set_restarts(&mut meta);
+        return Ok(initial_weights(meta, config.seed)?);
+    };
+    let mut checkpoint = match bundled {
+        Some(bundled) if path == Path::new(BUNDLED) => bundled(config.task),
+        _ => Checkpoint::read(path)?,
+    };
+    let meta = &mut checkpoint.meta;
+    let start = |reason: String| Err(TrainError::Start { file: path.display().to_string(), reason });
+    if meta.task != config.task {
+        return start(format!("predicts {}, but the config has task = \"{}\"", plural(meta.task), config.task));
+    }
+    let asked = &config.model;
+    let sizes = [
+        ("updates", asked.updates.map(Value::from), Value::from(meta.updates)),
+        ("length", asked.length.map(Value::from), Value::from(meta.length)),
+        ("processor", asked.processor.as_ref().map(to_json), to_json(&meta.processor)),
+        ("consensus", asked.consensus.as_ref().map(to_json), to_json(&meta.consensus)),
+    ];
+    for (key, asked, has) in sizes {
+        if let Some(asked) = asked.filter(|asked| *asked != has) {
+            return start(format!("has {key} {has}, but the config has model.{key} = {asked}"));
+        }
+    }
+    // A model that has learnt from such walks is asked with them, and stays so.
+    meta.balanced_on_query_relation |= config.walks.balanced_on_query_relation;
+    meta.backtrack |= config.walks.backtrack;
+    meta.all_at_query |= config.walks.all_at_query;
+    config.walks.set_restarts(meta);
+    // With its own rule the model gets on a graph at test time as many walks as in training. Another count is kept as a rule
+    // that gives it on these graphs; on pieces of them it says nothing of whole graphs.
+    if let (WalkCount::Fixed(n), None) = (config.walks.n, config.data.subgraph) {
+        (meta.n_train, meta.mean_nodes, meta.mean_triples) = (n, mean_nodes, mean_triples);
+    }
+    for name in names {
+        if !meta.graphs.contains(&name) {
+            meta.graphs.push(name);
+        }
+    }
+    meta.note = note(format!("trained further from {}", &checkpoint.hash[..12]));
+    Ok(checkpoint)
+}
+
+fn plural(task: Task) -> &'static str {
+    match task {
+        Task::Entity => "entities",
+        Task::Relation => "relations",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_older_run_on_relations_had_the_mean() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = RunDir::open(place.path(), false).unwrap();
+        for (task, base) in [(Task::Relation, BaseLossName::MeanBce), (Task::Entity, BaseLossName::SelfAdversarial)] {
+            let mut config = TrainConfig::pretraining(task);
+            let mut old = to_json(&config);
+            old["loss"].as_object_mut().unwrap().remove("base");
+            config.loss.base = base;
+            dir.check_config(&in_todays_words(&old), &config, &[]).unwrap();
+            config.loss.base = match base {
+                BaseLossName::MeanBce => BaseLossName::SelfAdversarial,
+                BaseLossName::SelfAdversarial => BaseLossName::MeanBce,
+            };
+            let error = dir.check_config(&in_todays_words(&old), &config, &[]).unwrap_err().to_string();
+            assert!(error.contains("loss.base"), "{error}");
+        }
+    }
+}
