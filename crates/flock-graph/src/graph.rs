@@ -37,6 +37,14 @@ pub struct NamedEdit<'a> {
 }
 
 impl Graph {
+    /// Reads a graph from a file, in whatever format it is. [`load`](crate::load) has options, and reports what was left out.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or is no graph.
+    pub fn open(path: impl AsRef<std::path::Path>) -> Result<Graph, crate::LoadError> {
+        crate::load(path.as_ref(), &crate::LoadOptions::default()).map(|(graph, _)| graph)
+    }
+
     /// Names of the entities; the id is the node of the [`Topology`].
     pub fn entities(&self) -> &Names {
         &self.entities

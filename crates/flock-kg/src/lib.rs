@@ -1,12 +1,53 @@
-//! Flock: one model that predicts missing links in any knowledge graph.
+//! Predicts missing links in any knowledge graph, with one pretrained model.
+//!
+//! Three nouns: a [`Graph`] of names, a [`Predictor`] with its models, and [`Answers`].
+//!
+//! ```
+//! let graph = flock_kg::Graph::open("data/countries.tsv")?;
+//! let predictor = flock_kg::Predictor::bundled()?;
+//! for answer in predictor.on(&graph).ask(["Spain", "official_language", "?"])?.top(5) {
+//!     println!("{:<12} {:.2}", answer.name, answer.probability);
+//! }
+//! # let answers = predictor.on(&graph).ask(["Spain", "official_language", "?"])?;
+//! # assert_eq!(answers.top(1)[0].name, "Spanish");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! How to ask is said between `on` and `ask`, with the methods of [`Inquiry`]: walks, passes, seed, budget, candidates, reasons.
+//! [`Inquiry::ask_all`] answers many questions, [`Inquiry::stream`] one question pass by pass, [`Inquiry::score`] tells about a given
+//! triple, [`Inquiry::explain`] says why. Models, precision and threads are chosen with [`Predictor::builder`].
+//!
+//! Behind the facade are rooms of their own: [`graph`], [`walk`], [`kernels`], [`model`](mod@flock_model), and with the features `train`
+//! and `eval` (both on by default) [`train`] and [`eval`]. Feature `bundled`, also on by default, has the models inside the program.
 
 pub mod answers;
-pub mod budget;
 #[cfg(feature = "bundled")]
 pub mod bundled;
 pub mod calibrate;
+pub mod candidates;
+mod error;
 pub mod explain;
+mod inquiry;
+pub mod passes;
+pub mod plan;
+pub mod predictor;
 pub mod question;
+pub mod ranking;
+
+pub use answers::{Answer, Answers};
+pub use calibrate::{CalibrateOptions, Calibrations};
+pub use candidates::Candidates;
+pub use error::{AskError, AskRemedy};
+pub use explain::{ExplainOptions, Explanation};
+pub use flock_graph::Graph;
+pub use flock_kernels::Precision;
+pub use flock_model::ModelName;
+pub use flock_model::checkpoint::Task;
+pub use inquiry::{AnswerStream, ExplainPlan, Inquiry, MOST_PASSES};
+pub use passes::{Passes, StopReason};
+pub use plan::Plan;
+pub use predictor::{NamedModel, Predictor, PredictorBuilder, PredictorError};
+pub use question::{BLANK, Blank, Question};
 
 #[cfg(feature = "eval")]
 pub use flock_eval as eval;

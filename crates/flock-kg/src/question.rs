@@ -8,52 +8,38 @@
 //!
 //! `?` is always the blank: an entity or relation that is named `?` cannot be asked about.
 
-use flock_graph::{Graph, Topology, UnknownName};
+use flock_graph::{Graph, NameKind, Topology, Triple, UnknownName};
 use flock_walk::WalkQuery;
 
 use flock_model::checkpoint::Task;
+
+use crate::error::AskError;
 
 /// The text that stands for what is asked.
 pub const BLANK: &str = "?";
 
 /// Which of the three is asked.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Blank {
     /// `? r t`
     Head,
     /// `h ? t`
     Relation,
     /// `h r ?`
+    #[default]
     Tail,
 }
 
 impl Blank {
     /// The blank among three texts. Needs no graph.
-    pub fn find(texts: [&str; 3]) -> Result<Blank, QuestionError> {
+    pub fn find(texts: [&str; 3]) -> Result<Blank, AskError> {
         match texts.map(|text| text == BLANK) {
             [true, false, false] => Ok(Blank::Head),
             [false, true, false] => Ok(Blank::Relation),
             [false, false, true] => Ok(Blank::Tail),
-            blanks => Err(QuestionError::Blanks { found: blanks.iter().filter(|b| **b).count() }),
+            blanks => Err(AskError::Blanks { found: blanks.iter().filter(|b| **b).count() }),
         }
     }
-}
-
-/// Why three texts are not a question to a graph.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum QuestionError {
-    /// No blank, or more than one.
-    #[error("expected one ? among head, relation and tail, found {}; hint: {}",
-        if *.found == 0 { "none".to_string() } else { found.to_string() },
-        if *.found == 0 { "put '?' (quoted, or the shell may expand it) where the answer goes" } else { "name the other two" })]
-    Blanks {
-        /// How many there are.
-        found: usize,
-    },
-    /// A name that the graph does not have.
-    #[error(transparent)]
-    Unknown(#[from] UnknownName),
 }
 
 /// A question to one graph.
@@ -67,20 +53,77 @@ pub struct Question {
 
 impl Question {
     /// Finds head, relation and tail in the graph, all but the blank.
-    pub fn parse(graph: &Graph, texts: [&str; 3]) -> Result<Question, QuestionError> {
+    ///
+    /// # Errors
+    /// Not one blank, or a name that the graph does not have.
+    pub fn parse(graph: &Graph, texts: [&str; 3]) -> Result<Question, AskError> {
+        let find = |kind, text: &str| -> Result<u32, UnknownName> {
+            match kind {
+                NameKind::Entity => graph.parse_entity(text),
+                NameKind::Relation => graph.parse_relation(text),
+            }
+        };
+        Question::parse_with(graph, texts, |kind, text| Ok(find(kind, text)?))
+    }
+
+    /// As [`Question::parse`], but without near names for those that are unknown: finding them takes a while. `limit` is told in the
+    /// error.
+    ///
+    /// # Errors
+    /// Not one blank, or a name that the graph does not have.
+    pub fn parse_exactly(graph: &Graph, texts: [&str; 3], limit: usize) -> Result<Question, AskError> {
+        Question::parse_with(graph, texts, |kind, text| {
+            let found = match kind {
+                NameKind::Entity => graph.find_entity(text),
+                NameKind::Relation => graph.find_relation(text),
+            };
+            found.ok_or_else(|| AskError::UnknownToo { kind, name: text.to_string(), limit })
+        })
+    }
+
+    fn parse_with(
+        graph: &Graph,
+        texts: [&str; 3],
+        find: impl Fn(NameKind, &str) -> Result<u32, AskError>,
+    ) -> Result<Question, AskError> {
         let blank = Blank::find(texts)?;
         let [head, relation, tail] = texts;
+        let (entity, edge) = (|text| find(NameKind::Entity, text), |text| find(NameKind::Relation, text));
         let query = match blank {
-            Blank::Tail => {
-                WalkQuery::Entity { head: graph.parse_entity(head)?, relation: graph.parse_relation(relation)? }
-            }
+            Blank::Tail => WalkQuery::Entity { head: entity(head)?, relation: edge(relation)? },
             Blank::Head => {
-                let relation = graph.parse_relation(relation)?;
-                WalkQuery::Entity { head: graph.parse_entity(tail)?, relation: graph.topology().inverse(relation) }
+                let relation = edge(relation)?;
+                WalkQuery::Entity { head: entity(tail)?, relation: graph.topology().inverse(relation) }
             }
-            Blank::Relation => WalkQuery::Relation { head: graph.parse_entity(head)?, tail: graph.parse_entity(tail)? },
+            Blank::Relation => WalkQuery::Relation { head: entity(head)?, tail: entity(tail)? },
         };
         Ok(Question { query, blank })
+    }
+
+    /// The question whose answer is one part of a triple, and that answer.
+    ///
+    /// # Errors
+    /// A name that the graph does not have.
+    pub fn of_triple(graph: &Graph, triple: [&str; 3], blank: Blank) -> Result<(Question, u32), AskError> {
+        let mut texts = triple;
+        let answer = std::mem::replace(&mut texts[blank as usize], BLANK);
+        let question = Question::parse(graph, texts)?;
+        let answer = match blank {
+            Blank::Relation => graph.parse_relation(answer)?,
+            Blank::Head | Blank::Tail => graph.parse_entity(answer)?,
+        };
+        Ok((question, answer))
+    }
+
+    /// The triple that the question and an answer make.
+    pub fn triple(&self, topology: &Topology, answer: u32) -> Triple {
+        match (self.query, self.blank) {
+            (WalkQuery::Entity { head, relation }, Blank::Head) => {
+                Triple { head: answer, relation: topology.inverse(relation), tail: head }
+            }
+            (WalkQuery::Entity { head, relation }, _) => Triple { head, relation, tail: answer },
+            (WalkQuery::Relation { head, tail }, _) => Triple { head, relation: answer, tail },
+        }
     }
 
     /// The kind of model that answers.
@@ -168,15 +211,8 @@ mod tests {
     fn refuses_what_is_no_question() {
         let graph = graph();
         let error = |texts| Question::parse(&graph, texts).unwrap_err().to_string();
-        assert_eq!(
-            error(["Lisbon", "near", "Spain"]),
-            "expected one ? among head, relation and tail, found none; \
-             hint: put '?' (quoted, or the shell may expand it) where the answer goes"
-        );
-        assert_eq!(
-            error(["?", "near", "?"]),
-            "expected one ? among head, relation and tail, found 2; hint: name the other two"
-        );
+        assert_eq!(error(["Lisbon", "near", "Spain"]), "expected one ? among head, relation and tail, found none");
+        assert_eq!(error(["?", "near", "?"]), "expected one ? among head, relation and tail, found 2");
         assert_eq!(error(["Portgual", "near", "?"]), r#"unknown entity "Portgual"; near names: "Portugal""#);
         assert!(error(["?", "nears", "Spain"]).starts_with(r#"unknown relation "nears"; near names: "near""#));
     }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use flock_kg::answers::ModelName;
+use flock_kg::ModelName;
 use flock_kg::bundled::default_checkpoint;
 use flock_kg::checkpoint::{Checkpoint, Task};
 use flock_kg::datasets::{Dataset, Part, Split};
@@ -14,7 +14,7 @@ use flock_kg::model::Model;
 
 /// Every tenth triple is held out, the others are the graph.
 fn hold_out(dir: &Path) -> Dataset {
-    let text = include_str!("../../../data/countries.tsv");
+    let text = include_str!("../data/countries.tsv");
     let part = |held: bool| -> String {
         let lines = text.lines().enumerate().filter(|(i, _)| (i % 10 == 4) == held);
         lines.map(|(_, line)| format!("{line}\n")).collect()

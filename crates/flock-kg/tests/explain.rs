@@ -92,7 +92,7 @@ fn the_planted_edges_come_first_and_matter() {
     assert!(scores.reached.iter().all(|(id, s)| *id == answer || s.logit < own), "{own}");
 
     let options = ExplainOptions { hide: 1, draws: 5, ..ExplainOptions::default() };
-    let found = pool.install(|| explain(&|| true, &model, &graph, &question, answer, ask, 5, true, &options)).unwrap();
+    let found = pool.install(|| explain(&|| true, &model, &graph, &question, answer, ask, &options)).unwrap();
     eprintln!(
         "{}",
         found.reasons.iter().map(|r| format!("{:.3} {}\n", r.share, r.line(str::to_string))).collect::<String>()
@@ -109,14 +109,15 @@ fn the_planted_edges_come_first_and_matter() {
     // An answer of the training graph is explained without itself.
     let known = Question::parse(&graph, ["x0", "c", "?"]).unwrap();
     let z0 = graph.entities().id("z0").unwrap();
-    let found = pool.install(|| explain(&|| true, &model, &graph, &known, z0, ask, 3, false, &options)).unwrap();
+    let short = ExplainOptions { top: 3, check: false, ..options };
+    let found = pool.install(|| explain(&|| true, &model, &graph, &known, z0, ask, &short)).unwrap();
     assert!(found.known && found.deletion.is_none());
     assert_eq!(found.reasons[0].line(str::to_string), "x0 —a→ y0 —b→ z0");
 
     // The same model, calibrated on the graph: the error falls, and the file comes back as it was.
     let ask = Ask { walks: 16, passes: 1, seed: 3, options: model.walk_options() };
-    let options = CalibrateOptions { queries: 20, top: 10, ask };
-    let calibrated = calibrate(&model, graph.topology(), &pool, &options, &mut |_, _| true).unwrap().unwrap();
+    let options = CalibrateOptions { queries: 20, top: 10 };
+    let calibrated = calibrate(&model, graph.topology(), &pool, &options, ask, &mut |_, _| true).unwrap().unwrap();
     let c = &calibrated.calibration;
     eprintln!("error {} → {}, {} of {}", c.error_before, c.error_after, c.positives, c.samples);
     assert!(c.error_after < c.error_before && c.positives > 0 && c.queries == 20);

@@ -84,28 +84,46 @@ impl<'a> Asker<'a> {
 
     /// As [`ask`](Asker::ask), with the scores of each pass apart: the first `p` are the passes of an ensemble of `p`.
     pub fn ask_passes(&self, queries: &[WalkQuery], ask: Ask) -> Result<Vec<Vec<PassScores>>, ModelError> {
+        self.ask_passes_while(queries, ask, &|| true)
+    }
+
+    /// As [`ask_passes`](Asker::ask_passes), as long as `go_on`: it is looked at before each pass.
+    ///
+    /// # Errors
+    /// A query that does not fit, or [`ModelError::Stopped`].
+    pub fn ask_passes_while(
+        &self,
+        queries: &[WalkQuery],
+        ask: Ask,
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Vec<Vec<PassScores>>, ModelError> {
         for query in queries {
             self.model.check(self.view.topology, query)?;
         }
         let passes = ask.passes.max(1) as usize;
         let jobs = queries.len() * passes;
         let run = |job: usize, team: Team| {
+            if !go_on() {
+                return Err(ModelError::Stopped);
+            }
             let draw =
                 Draw { walks: ask.walks.max(1), seed: ask.seed, pass: (job % passes) as u32, options: ask.options };
             let mut buffers = self.lock().pop().unwrap_or_default();
             let scores = self.model.pass(self.view, &queries[job / passes], draw, &mut buffers, team);
             self.lock().push(buffers);
-            scores
+            Ok(scores)
         };
         // A job to each thread while there are as many; what is left over is shared out inside each job.
         let threads = self.pool.current_num_threads();
         let whole = if threads > 1 { jobs / threads * threads } else { jobs };
         let mut scores: Vec<PassScores> = self.pool.install(|| {
             let mut scores: Vec<PassScores> =
-                (0..whole).into_par_iter().with_max_len(1).map(|job| run(job, Team::Solo)).collect();
-            scores.extend((whole..jobs).map(|job| run(job, Team::Pool)));
-            scores
-        });
+                (0..whole).into_par_iter().with_max_len(1).map(|job| run(job, Team::Solo)).collect::<Result<_, _>>()?;
+            for job in whole..jobs {
+                scores.push(run(job, Team::Pool)?);
+            }
+            Ok(scores)
+        })?;
         Ok(queries.iter().map(|_| scores.drain(..passes).collect()).collect())
     }
 

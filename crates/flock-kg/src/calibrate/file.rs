@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::Calibration;
+use crate::error::AskError;
 use flock_model::checkpoint::Task;
 use flock_model::ensemble::NotFinite;
 use flock_model::files::write_atomically;
@@ -36,8 +37,7 @@ impl Default for Calibrations {
 pub enum CalibrationError {
     /// The graph gives too little to go by.
     #[error(
-        "{found} candidates from held-out triples, expected at least {expected}: the graph has only {triples} triples; \
-         hint: --queries, --top"
+        "{found} candidates from held-out triples, expected at least {expected}: the graph has only {triples} triples"
     )]
     TooFew {
         /// Candidates seen.
@@ -47,6 +47,9 @@ pub enum CalibrationError {
         /// Triples of the graph.
         triples: usize,
     },
+    /// There is no model of the task.
+    #[error(transparent)]
+    Ask(#[from] AskError),
     /// The question does not fit the model.
     #[error(transparent)]
     Model(#[from] ModelError),
@@ -62,9 +65,7 @@ pub enum CalibrationError {
         source: io::Error,
     },
     /// The file is not what it should be.
-    #[error(
-        "{file}: {what}, expected a calibration of version {VERSION}; hint: run calibrate again, or remove the file"
-    )]
+    #[error("{file}: {what}, expected a calibration of version {VERSION}")]
     Format {
         /// The file.
         file: String,

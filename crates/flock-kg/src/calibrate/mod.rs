@@ -19,7 +19,7 @@ use flock_graph::{Mask, Topology, Triple};
 use flock_walk::{Key, Order, WalkQuery};
 use serde::{Deserialize, Serialize};
 
-use crate::answers::{Ranking, Request};
+use crate::ranking::{Listing, Ranking};
 use flock_model::checkpoint::Task;
 use flock_model::ensemble::{Ask, Asker};
 use flock_model::hide::{Hide, hidden};
@@ -32,8 +32,12 @@ pub struct CalibrateOptions {
     pub queries: usize,
     /// How many candidates of each question count.
     pub top: usize,
-    /// How questions are asked.
-    pub ask: Ask,
+}
+
+impl Default for CalibrateOptions {
+    fn default() -> CalibrateOptions {
+        CalibrateOptions { queries: 200, top: 10 }
+    }
 }
 
 /// What a model's logits mean on one graph.
@@ -119,7 +123,7 @@ fn sizes_of(topology: &Topology) -> [u64; 3] {
 
 /// A calibration and the bins of its diagram.
 #[derive(Clone, Debug)]
-pub struct Calibrated {
+pub struct CalibrationReport {
     /// What is kept.
     pub calibration: Calibration,
     /// Reliability of σ(logit).
@@ -135,13 +139,14 @@ pub fn calibrate(
     topology: &Topology,
     pool: &rayon::ThreadPool,
     options: &CalibrateOptions,
+    ask: Ask,
     progress: &mut dyn FnMut(usize, usize) -> bool,
-) -> Result<Option<Calibrated>, CalibrationError> {
+) -> Result<Option<CalibrationReport>, CalibrationError> {
     let task = model.meta().task;
     let triples = topology.num_triples();
     let held = options.queries.min((triples / 10).max(1));
     // A pass number that no walk has, so that the choice and the walks share nothing.
-    let order = Order::new(Key { seed: options.ask.seed, pass: u32::MAX, update: 0, query: 0 }, triples as u64);
+    let order = Order::new(Key { seed: ask.seed, pass: u32::MAX, update: 0, query: 0 }, triples as u64);
     let held: Vec<Triple> = (0..held as u64).map(|k| topology.triple(order.get(k) as u32)).collect();
     let mask = Mask::new(topology, &hidden(topology, &held, task, Hide::Positives));
     let asker = Asker::new(model, View { topology, mask: Some(&mask) }, pool);
@@ -149,11 +154,11 @@ pub fn calibrate(
     let queries: Vec<WalkQuery> = held.iter().enumerate().map(|(i, t)| question(topology, task, *t, i)).collect();
     let mut samples: Vec<Vec<(f64, bool)>> = Vec::new(); // per question
     for chunk in queries.chunks(4 * pool.current_num_threads()) {
-        for (query, scores) in chunk.iter().zip(asker.ask(chunk, options.ask)?) {
+        for (query, scores) in chunk.iter().zip(asker.ask(chunk, ask)?) {
             let (answers, candidates) = answers(topology, query);
             let seen: Vec<u32> = answers.iter().filter(|(_, id)| !mask.hides(*id)).map(|(a, _)| *a).collect();
-            let request = Request { top: options.top, novel: true, among: None };
-            let ranking = Ranking::new(&scores, candidates, &seen, &request)?;
+            let listing = Listing { top: options.top, only_new: true, among: None };
+            let ranking = Ranking::new(&scores, candidates, &seen, &listing)?;
             let truth = |id: u32| answers.binary_search_by_key(&id, |a| a.0).is_ok();
             samples.push(ranking.answers.iter().map(|a| (a.score.logit, truth(a.id))).collect());
         }
@@ -177,8 +182,8 @@ pub fn calibrate(
     let calibration = Calibration {
         model: model.hash().to_string(),
         graph: Some(sizes_of(topology)),
-        walks: options.ask.walks,
-        passes: options.ask.passes,
+        walks: ask.walks,
+        passes: ask.passes,
         queries: queries.len(),
         samples: all.len(),
         positives: all.iter().filter(|s| s.1).count(),
@@ -186,7 +191,7 @@ pub fn calibrate(
         error_after: expected_error(&after),
         map: Isotonic::fit(&all),
     };
-    Ok(Some(Calibrated { calibration, before, after }))
+    Ok(Some(CalibrationReport { calibration, before, after }))
 }
 
 /// Tails and heads are asked for in turns.

@@ -34,6 +34,10 @@ use path::Walk;
 /// How an answer is explained.
 #[derive(Copy, Clone, Debug)]
 pub struct ExplainOptions {
+    /// How many reasons are listed.
+    pub top: usize,
+    /// Whether to check the reasons by deletion, which takes several times longer.
+    pub check: bool,
     /// How many of the last updates are looked at.
     pub updates: usize,
     /// How many of the best reasons have their edges hidden in the check by deletion.
@@ -44,7 +48,7 @@ pub struct ExplainOptions {
 
 impl Default for ExplainOptions {
     fn default() -> ExplainOptions {
-        ExplainOptions { updates: 2, hide: 3, draws: 3 }
+        ExplainOptions { top: 5, check: true, updates: 2, hide: 3, draws: 3 }
     }
 }
 

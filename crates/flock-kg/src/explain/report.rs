@@ -1,13 +1,13 @@
 //! An explanation by name, as it is printed, drawn and sent.
 
 use flock_graph::{Graph, Mask, Topology, Triple};
-use flock_walk::WalkQuery;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 use super::{Deletion, Evidence, ExplainOptions, GoOn, Path, delete, evidence};
-use crate::answers::CalibratedBy;
+use crate::answers::{CalibrationSummary, ShownNames, shown_names};
 use crate::calibrate::Calibration;
-use crate::question::{Blank, Question};
+use crate::question::{BLANK, Question};
 use flock_model::ensemble::Ask;
 use flock_model::model::{Model, ModelError, View};
 
@@ -47,6 +47,11 @@ impl<'a> ReasonReport<'a> {
             to: entity(to),
         });
         ReasonReport { share, count, start: entity(path.start), steps: steps.collect() }
+    }
+
+    /// Every name of the way.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'a str> + '_ {
+        std::iter::once(self.start).chain(self.steps.iter().flat_map(|step| [step.relation, step.to]))
     }
 
     /// `Luke —friendOf→ Yoda ←taught— Obi-Wan`, each name as `show` gives it.
@@ -103,7 +108,7 @@ pub struct Explanation<'a> {
     pub probability: f64,
     /// What the probability comes from, if not from σ(logit).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub calibration: Option<CalibratedBy>,
+    pub calibration: Option<CalibrationSummary>,
     /// Why the calibration of this graph was not used, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calibration_unused: Option<String>,
@@ -127,10 +132,26 @@ pub struct Explanation<'a> {
     pub walks: u32,
     /// Seed of the walks.
     pub seed: u64,
+    /// How names of this explanation are shown, where that is not the full name: IRIs by their prefix.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub shown: ShownNames<'a>,
 }
 
 impl<'a> Explanation<'a> {
-    /// The same with the probability of a calibration, as in [`Reply::calibrated`](crate::answers::Reply::calibrated).
+    /// A name of this explanation as people read it.
+    pub fn show<'n>(&'n self, name: &'n str) -> &'n str {
+        self.shown.get(name).map_or(name, String::as_str)
+    }
+
+    /// The same with [`Explanation::shown`] filled in.
+    pub(crate) fn with_shown_names(mut self, graph: &Graph) -> Explanation<'a> {
+        let question = self.query.into_iter().filter(|name| *name != BLANK).chain([self.answer]);
+        let edges = self.deletion.iter().flat_map(|d| d.edges.iter().flatten().copied());
+        self.shown = shown_names(graph, question.chain(self.reasons.iter().flat_map(ReasonReport::names)).chain(edges));
+        self
+    }
+
+    /// The same with the probability of a calibration, if it was made as this was asked; else with the reason why not.
     pub fn calibrated(mut self, by: &Calibration, model: &Model, topology: &Topology) -> Explanation<'a> {
         match by.check(model.hash(), topology, self.walks, self.passes) {
             Ok(()) => {
@@ -143,7 +164,7 @@ impl<'a> Explanation<'a> {
     }
 }
 
-/// Explains why `answer` has its score for `question`, listing `top` reasons. `check`: with the check by deletion.
+/// Explains why `answer` has its score for `question`, as `options` say.
 /// Goes on as long as `go_on`. Runs on the threads of the current pool.
 pub fn explain<'a>(
     go_on: GoOn<'_>,
@@ -152,12 +173,10 @@ pub fn explain<'a>(
     question: &Question,
     answer: u32,
     ask: Ask,
-    top: usize,
-    check: bool,
     options: &ExplainOptions,
 ) -> Result<Explanation<'a>, ModelError> {
     let topology = graph.topology();
-    let itself = fact(graph, question, answer);
+    let itself = question.triple(topology, answer);
     let known = topology.triple_id(itself).is_some();
     let hidden: &[Triple] = if known { &[itself] } else { &[] };
     let mask = Mask::new(topology, hidden);
@@ -167,7 +186,7 @@ pub fn explain<'a>(
         // One answer was asked about, so one came.
         return Err(ModelError::OutOfRange { what: "answer", id: answer, count: 0 });
     };
-    let deletion = if check {
+    let deletion = if options.check {
         let found = (answer, score);
         Some(delete(go_on, model, topology, &question.query, ask, found, &reasons, hidden, options)?)
     } else {
@@ -190,24 +209,18 @@ pub fn explain<'a>(
         positions,
         joined,
         distinct: reasons.len(),
-        reasons: reasons.iter().take(top).map(|r| ReasonReport::new(graph, &r.path, r.share, r.count)).collect(),
+        reasons: reasons
+            .iter()
+            .take(options.top)
+            .map(|r| ReasonReport::new(graph, &r.path, r.share, r.count))
+            .collect(),
         deletion: deletion.map(named),
         updates: options.updates.clamp(1, model.updates().len()),
         passes: ask.passes.max(1),
         walks: ask.walks,
         seed: ask.seed,
+        shown: ShownNames::new(),
     })
-}
-
-/// The triple that a question and its answer make.
-fn fact(graph: &Graph, question: &Question, answer: u32) -> Triple {
-    match (question.query, question.blank) {
-        (WalkQuery::Entity { head, relation }, Blank::Head) => {
-            Triple { head: answer, relation: graph.topology().inverse(relation), tail: head }
-        }
-        (WalkQuery::Entity { head, relation }, _) => Triple { head, relation, tail: answer },
-        (WalkQuery::Relation { head, tail }, _) => Triple { head, relation: answer, tail },
-    }
 }
 
 fn names(graph: &Graph, t: Triple) -> [&str; 3] {

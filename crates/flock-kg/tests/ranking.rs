@@ -1,7 +1,8 @@
 //! Ranks by arithmetic against ranks by brute force over every candidate, on random scores full of ties.
 
-use flock_kg::answers::{NotFinite, Ranking, Request};
+use flock_kg::ensemble::NotFinite;
 use flock_kg::ensemble::{Score, Scores};
+use flock_kg::ranking::{Listing, Ranking};
 use flock_kg::update::Stages;
 use flock_kg::walk::{Key, Stream};
 
@@ -19,9 +20,9 @@ type Row = (u32, u32, f64, bool, bool);
 
 /// A row for every candidate, each found by comparing it with all others; and the number of
 /// candidates.
-fn brute_force(scores: &Scores, num_candidates: u32, known: &[u32], request: &Request<'_>) -> (Vec<Row>, u32) {
+fn brute_force(scores: &Scores, num_candidates: u32, known: &[u32], listing: &Listing<'_>) -> (Vec<Row>, u32) {
     let is_candidate =
-        |id: &u32| request.among.is_none_or(|a| a.contains(id)) && !(request.novel && known.contains(id));
+        |id: &u32| listing.among.is_none_or(|a| a.contains(id)) && !(listing.only_new && known.contains(id));
     let candidates: Vec<u32> = (0..num_candidates).filter(is_candidate).collect();
     let logit = |id: u32| scores.of(id).logit;
     let mut all: Vec<_> = candidates
@@ -57,20 +58,20 @@ fn equals_brute_force() {
         for novel in [false, true] {
             for among in [None, Some(&among[..])] {
                 for top in [0, 1, 3, 100] {
-                    let request = Request { top, novel, among };
-                    let ranking = Ranking::new(&scores, count, &known, &request).unwrap();
-                    let (all, candidates) = brute_force(&scores, count, &known, &request);
+                    let listing = Listing { top, only_new: novel, among };
+                    let ranking = Ranking::new(&scores, count, &known, &listing).unwrap();
+                    let (all, candidates) = brute_force(&scores, count, &known, &listing);
                     let listed = all.iter().filter(|a| among.is_some() || a.3).copied();
                     let want: Vec<_> = listed.take(if top == 0 { usize::MAX } else { top }).collect();
                     let got: Vec<_> =
                         ranking.answers.iter().map(|a| (a.rank, a.id, a.score.logit, a.reached, a.known)).collect();
-                    assert_eq!(got, want, "case {case}, {request:?}");
+                    assert_eq!(got, want, "case {case}, {listing:?}");
                     assert_eq!(ranking.candidates, candidates);
                     let left: Vec<_> = all.iter().filter(|a| !a.3).collect();
-                    assert_eq!(ranking.unreached.count, left.len() as u32, "case {case}, {request:?}");
+                    assert_eq!(ranking.unreached.count, left.len() as u32, "case {case}, {listing:?}");
                     assert_eq!(ranking.unreached.logit, unreached);
                     for one in &left {
-                        assert_eq!(ranking.unreached.rank, one.0, "case {case}, {request:?}");
+                        assert_eq!(ranking.unreached.rank, one.0, "case {case}, {listing:?}");
                     }
                     let coverage = (candidates - left.len() as u32) as f64 / f64::from(candidates.max(1));
                     assert_eq!(ranking.coverage(), coverage);
@@ -92,7 +93,7 @@ fn ranks_jump_over_the_unreached() {
     assert_eq!(ranking.coverage(), 0.3);
 
     // Without the known 5 there are nine candidates, and 7 keeps rank 9 (1 + one reached + seven unreached).
-    let novel = Request { novel: true, ..Request::default() };
+    let novel = Listing { only_new: true, ..Request::default() };
     let ranking = Ranking::new(&scores, 10, &[5], &novel).unwrap();
     assert_eq!(ranking.answers.iter().map(|a| (a.rank, a.id)).collect::<Vec<_>>(), [(1, 2), (9, 7)]);
     assert_eq!(ranking.candidates, 9);
@@ -101,8 +102,8 @@ fn ranks_jump_over_the_unreached() {
 #[test]
 fn refuses_scores_that_are_no_numbers() {
     for bad in [f64::NAN, f64::INFINITY] {
-        let request = Request::default();
-        assert_eq!(Ranking::new(&scores(&[(0, bad)], 0.0), 3, &[], &request), Err(NotFinite));
-        assert_eq!(Ranking::new(&scores(&[(0, 1.0)], bad), 3, &[], &request), Err(NotFinite));
+        let listing = Request::default();
+        assert_eq!(Ranking::new(&scores(&[(0, bad)], 0.0), 3, &[], &listing), Err(NotFinite));
+        assert_eq!(Ranking::new(&scores(&[(0, 1.0)], bad), 3, &[], &listing), Err(NotFinite));
     }
 }

@@ -1,0 +1,93 @@
+//! Why a question has no answer, and what to do about it in words that every shell can render.
+
+use flock_graph::{NameKind, UnknownName};
+use flock_model::checkpoint::Task;
+use flock_model::ensemble::NotFinite;
+use flock_model::model::ModelError;
+
+use crate::candidates::UnknownCandidate;
+use crate::predictor::PredictorError;
+
+/// Why a question has no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AskError {
+    /// No `?`, or more than one.
+    #[error("expected one ? among head, relation and tail, found {}", if *.found == 0 { "none".to_string() } else { found.to_string() })]
+    Blanks {
+        /// How many there are.
+        found: usize,
+    },
+    /// A name that the graph does not have.
+    #[error(transparent)]
+    Unknown(#[from] UnknownName),
+    /// A name that the graph does not have, after so many others that no near names were looked up.
+    #[error("unknown {kind} {name:?}; near names are looked up for {limit} only")]
+    UnknownToo {
+        /// Entity or relation.
+        kind: NameKind,
+        /// The name.
+        name: String,
+        /// For how many names near ones are looked up.
+        limit: usize,
+    },
+    /// A candidate that the graph does not have.
+    #[error(transparent)]
+    Candidate(#[from] UnknownCandidate),
+    /// There is no model for this kind of question.
+    #[error("{file}: this is {article} {other} model: it cannot answer {asked}",
+        article = if *.task == Task::Entity { "a" } else { "an" },
+        other = if *.task == Task::Entity { Task::Relation } else { Task::Entity },
+        asked = if *.task == Task::Entity { "(head, relation, ?)" } else { "(head, ?, tail)" })]
+    NoModel {
+        /// The task that was asked for.
+        task: Task,
+        /// The model file of the other task.
+        file: String,
+    },
+    /// The bundled model cannot be used.
+    #[error(transparent)]
+    Predictor(Box<PredictorError>),
+    /// The question does not fit the model.
+    #[error(transparent)]
+    Model(ModelError),
+    /// The model's scores are no numbers.
+    #[error(transparent)]
+    NotFinite(#[from] NotFinite),
+    /// Whoever asked has cancelled.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+impl From<ModelError> for AskError {
+    fn from(e: ModelError) -> AskError {
+        match e {
+            ModelError::Stopped => AskError::Cancelled,
+            e => AskError::Model(e),
+        }
+    }
+}
+
+/// What to do about an [`AskError`]. Each shell says it in its own terms.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AskRemedy {
+    /// Put `?` where the answer goes.
+    AddBlank,
+    /// Name two of the three parts.
+    NameTheOthers,
+    /// Use a model of this task.
+    OtherModel(Task),
+}
+
+impl AskError {
+    /// What to do about it, where that is known.
+    pub fn remedy(&self) -> Option<AskRemedy> {
+        match self {
+            AskError::Blanks { found: 0 } => Some(AskRemedy::AddBlank),
+            AskError::Blanks { .. } => Some(AskRemedy::NameTheOthers),
+            AskError::NoModel { task, .. } => Some(AskRemedy::OtherModel(*task)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,504 @@
+//! Asking about one graph: options as builder methods, then questions, one, many or pass by pass.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use flock_graph::{Graph, Mask};
+use flock_model::checkpoint::Task;
+use flock_model::ensemble::{Ask, Asker};
+use flock_model::model::View;
+
+use crate::answers::{Answer, Answers};
+use crate::calibrate::{
+    CalibrateOptions, Calibration, CalibrationError, CalibrationReport, Calibrations, calibrate as calibrate_model,
+};
+use crate::candidates::{Candidates, UnknownCandidate};
+use crate::error::AskError;
+use crate::explain::{ExplainOptions, Explanation, explain};
+use crate::passes::Passes;
+use crate::plan::Plan;
+use crate::predictor::{NamedModel, Predictor};
+use crate::question::{Blank, Question};
+
+/// The most passes of a question that has a budget and names no number.
+pub const MOST_PASSES: u32 = 4096;
+
+/// A predictor, a graph, and how to ask. Made by [`Predictor::on`]; may be kept and asked many times.
+pub struct Inquiry<'a> {
+    predictor: &'a Predictor,
+    graph: &'a Graph,
+    walks: Option<u32>,
+    passes: Option<u32>,
+    seed: u64,
+    budget: Option<Duration>,
+    top: usize,
+    only_new: bool,
+    among: Option<Arc<Candidates>>,
+    ids: [OnceLock<Result<Arc<[u32]>, UnknownCandidate>>; 2], // of `among`, by task
+    reasons: bool,
+    calibrations: [Option<Arc<Calibration>>; 2],
+    cancel: Option<&'a AtomicBool>,
+    near_limit: Option<usize>,
+    near_used: AtomicUsize,
+    askers: [OnceLock<Asker<'a>>; 2],
+}
+
+impl<'a> Inquiry<'a> {
+    pub(crate) fn new(predictor: &'a Predictor, graph: &'a Graph) -> Inquiry<'a> {
+        Inquiry {
+            predictor,
+            graph,
+            walks: None,
+            passes: None,
+            seed: 0,
+            budget: None,
+            top: 0,
+            only_new: false,
+            among: None,
+            ids: Default::default(),
+            reasons: false,
+            calibrations: [None, None],
+            cancel: None,
+            near_limit: None,
+            near_used: AtomicUsize::new(0),
+            askers: Default::default(),
+        }
+    }
+
+    /// Sets the base walk count `n`; by default the model's rule decides, by the size of the graph.
+    pub fn walks(mut self, walks: u32) -> Self {
+        self.walks = Some(walks.max(1));
+        self
+    }
+
+    /// Asks so many times with fresh walks and takes the mean of the logits. By default once, or with a budget up to
+    /// [`MOST_PASSES`] times.
+    pub fn passes(mut self, passes: u32) -> Self {
+        self.passes = Some(passes.max(1));
+        self
+    }
+
+    /// Sets the seed of the walks; 0 by default. The same seed gives the same answers, on any number of threads.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Adds passes to each question until so much time is up or the listed answers stop changing places.
+    pub fn budget(mut self, time: Duration) -> Self {
+        self.budget = Some(time);
+        self
+    }
+
+    /// Lists at most so many answers; by default all that a walk reached. 0 is the default.
+    pub fn top(mut self, answers: usize) -> Self {
+        self.top = answers;
+        self
+    }
+
+    /// Leaves out answers that the graph already has.
+    pub fn only_new(mut self, only_new: bool) -> Self {
+        self.only_new = only_new;
+        self
+    }
+
+    /// Ranks only these names, and all of them.
+    pub fn among<S: AsRef<str>>(self, names: impl IntoIterator<Item = S>) -> Self {
+        self.among_candidates(Arc::new(Candidates::new(names)))
+    }
+
+    /// As [`Inquiry::among`], for a list that was read from a file.
+    pub fn among_candidates(mut self, candidates: Arc<Candidates>) -> Self {
+        self.among = Some(candidates);
+        self.ids = Default::default();
+        self
+    }
+
+    /// Gives each answer its best reason.
+    pub fn reasons(mut self, reasons: bool) -> Self {
+        self.reasons = reasons;
+        self
+    }
+
+    /// Uses calibrations of this graph for probabilities, where they were made as the question is asked.
+    pub fn calibrations(mut self, calibrations: &Calibrations) -> Self {
+        self.calibrations =
+            [Task::Entity, Task::Relation].map(|task| calibrations.of(task).map(|c| Arc::new(c.clone())));
+        self
+    }
+
+    /// Gives up soon after `cancel` becomes true, between two passes: questions then fail with [`AskError::Cancelled`].
+    pub fn cancel(mut self, cancel: &'a AtomicBool) -> Self {
+        self.cancel = Some(cancel);
+        self
+    }
+
+    /// Looks up near names for so many unknown names only: for each, all names of the graph are compared.
+    pub fn near_names(mut self, limit: usize) -> Self {
+        self.near_limit = Some(limit);
+        self
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
+    }
+
+    fn how(&self, named: &NamedModel) -> Ask {
+        let default = if self.budget.is_some() { MOST_PASSES } else { 1 };
+        Ask {
+            walks: self.walks.unwrap_or_else(|| named.base_walks(self.graph)),
+            passes: self.passes.unwrap_or(default),
+            seed: self.seed,
+            options: named.model.walk_options(),
+        }
+    }
+
+    fn parse(&self, texts: [&str; 3]) -> Result<Question, AskError> {
+        let Some(limit) = self.near_limit else { return Question::parse(self.graph, texts) };
+        if self.near_used.load(Ordering::Relaxed) >= limit {
+            return Question::parse_exactly(self.graph, texts, limit);
+        }
+        let question = Question::parse(self.graph, texts);
+        if let Err(AskError::Unknown(_)) = question {
+            self.near_used.fetch_add(1, Ordering::Relaxed);
+        }
+        question
+    }
+
+    fn candidates(&self, task: Task) -> Result<Option<Arc<[u32]>>, AskError> {
+        let Some(among) = &self.among else { return Ok(None) };
+        let ids = self.ids[task as usize].get_or_init(|| among.ids(self.graph, task).map(Into::into));
+        Ok(Some(ids.clone()?))
+    }
+
+    /// Reads a question and decides how it will be asked.
+    ///
+    /// # Errors
+    /// Not one `?`, a name that the graph does not have, or no model for this kind of question.
+    pub fn plan(&self, question: [&str; 3]) -> Result<Plan, AskError> {
+        let question = self.parse(question)?;
+        let task = question.task();
+        let model = self.predictor.model(task)?.clone();
+        Ok(Plan {
+            question,
+            ask: self.how(&model),
+            model,
+            budget: self.budget,
+            top: self.top,
+            only_new: self.only_new,
+            among: self.candidates(task)?,
+            calibration: self.calibrations[task as usize].clone(),
+            reasons: self.reasons,
+        })
+    }
+
+    fn asker(&self, task: Task) -> Result<&Asker<'a>, AskError> {
+        let slot = &self.askers[task as usize];
+        if let Some(asker) = slot.get() {
+            return Ok(asker);
+        }
+        let model = &self.predictor.model(task)?.model;
+        let view = View { topology: self.graph.topology(), mask: None };
+        Ok(slot.get_or_init(|| Asker::new(model, view, self.predictor.pool())))
+    }
+
+    /// Answers a question: head, relation and tail, one of them `?`.
+    ///
+    /// # Errors
+    /// Not one `?`, a name that the graph does not have, or no model for this kind of question.
+    pub fn ask<S: AsRef<str>>(&self, question: [S; 3]) -> Result<Answers<'a>, AskError> {
+        let plan = self.plan(question.each_ref().map(AsRef::as_ref))?;
+        let passes = self.run(std::slice::from_ref(&plan))?;
+        self.answers(&plan, &passes[0])
+    }
+
+    /// Answers several questions with all threads, in their order. Each fails or is answered on its own.
+    pub fn ask_many<S: AsRef<str>>(&self, questions: &[[S; 3]]) -> Vec<Result<Answers<'a>, AskError>> {
+        let plans: Vec<Result<Plan, AskError>> =
+            questions.iter().map(|q| self.plan(q.each_ref().map(AsRef::as_ref))).collect();
+        let good: Vec<Plan> = plans.iter().filter_map(|p| p.as_ref().ok()).cloned().collect();
+        match self.run(&good) {
+            Ok(passes) => {
+                let mut passes = passes.iter();
+                let answer = |plan: Result<Plan, AskError>| {
+                    let plan = plan?;
+                    self.answers(&plan, passes.next().ok_or(AskError::Cancelled)?)
+                };
+                plans.into_iter().map(answer).collect()
+            }
+            // A question that fails in the engine fails alone: asked one by one, the others are answered.
+            Err(_) if good.len() > 1 => questions.iter().map(|q| self.ask(q.each_ref().map(AsRef::as_ref))).collect(),
+            Err(e) => {
+                let mut e = Some(e);
+                let failed = |plan: Result<Plan, AskError>| match plan {
+                    Err(e) => Err(e),
+                    Ok(_) => Err(e.take().unwrap_or(AskError::Cancelled)),
+                };
+                plans.into_iter().map(failed).collect()
+            }
+        }
+    }
+
+    /// Answers questions as they come, a group at a time that keeps all threads busy.
+    pub fn ask_all<'i, S: AsRef<str> + 'i>(
+        &'i self,
+        questions: impl IntoIterator<Item = [S; 3]> + 'i,
+    ) -> impl Iterator<Item = Result<Answers<'a>, AskError>> + 'i {
+        let mut questions = questions.into_iter();
+        let mut group: std::vec::IntoIter<Result<Answers<'a>, AskError>> = Vec::new().into_iter();
+        std::iter::from_fn(move || {
+            if group.len() == 0 {
+                let next: Vec<[S; 3]> = questions.by_ref().take(self.group_size()).collect();
+                group = self.ask_many(&next).into_iter();
+            }
+            group.next()
+        })
+    }
+
+    /// How many questions keep all threads busy.
+    pub fn group_size(&self) -> usize {
+        let passes = self.passes.unwrap_or(1) as usize;
+        (2 * self.predictor.pool().current_num_threads()).div_ceil(passes)
+    }
+
+    /// Runs the passes of each plan.
+    fn run(&self, plans: &[Plan]) -> Result<Vec<Passes>, AskError> {
+        if self.budget.is_some() {
+            return plans.iter().map(|plan| self.run_alone(plan)).collect();
+        }
+        let begin = Instant::now();
+        let mut passes: Vec<Passes> = plans.iter().map(|plan| plan.start(begin)).collect();
+        for task in [Task::Entity, Task::Relation] {
+            let picked: Vec<usize> = (0..plans.len()).filter(|&i| plans[i].question.task() == task).collect();
+            let Some(&first) = picked.first() else { continue };
+            let queries: Vec<_> = picked.iter().map(|&i| plans[i].question.query).collect();
+            let go_on = || !self.is_cancelled();
+            let scores = self.asker(task)?.ask_passes_while(&queries, plans[first].ask, &go_on)?;
+            for (i, scores) in picked.into_iter().zip(scores) {
+                for (pass, scores) in (0..).zip(scores) {
+                    plans[i].add(self.graph, &mut passes[i], pass, scores);
+                }
+            }
+        }
+        Ok(passes)
+    }
+
+    /// Runs the passes of a plan one after the other, all threads on each.
+    fn run_alone(&self, plan: &Plan) -> Result<Passes, AskError> {
+        let mut passes = plan.start(Instant::now());
+        while !passes.has_ended() {
+            self.step(plan, &mut passes)?;
+        }
+        Ok(passes)
+    }
+
+    fn step(&self, plan: &Plan, passes: &mut Passes) -> Result<(), AskError> {
+        if self.is_cancelled() {
+            return Err(AskError::Cancelled);
+        }
+        let pass = passes.count();
+        let scores = self.asker(plan.question.task())?.pass(&plan.question.query, plan.ask, pass)?;
+        plan.add(self.graph, passes, pass, scores);
+        Ok(())
+    }
+
+    fn answers(&self, plan: &Plan, passes: &Passes) -> Result<Answers<'a>, AskError> {
+        if !plan.reasons {
+            return plan.answers(self.graph, passes);
+        }
+        self.predictor.pool().install(|| plan.answers_with_reasons(self.graph, passes, self.cancel))
+    }
+
+    /// Answers a question pass by pass: the answers after each, the last of them final. Reasons come with the last.
+    ///
+    /// ```
+    /// # let graph = flock_kg::bundled::graph()?;
+    /// # let predictor = flock_kg::Predictor::bundled()?;
+    /// for answers in predictor.on(&graph).passes(3).stream(["Spain", "official_language", "?"])? {
+    ///     let answers = answers?;
+    ///     println!("{} after {} passes", answers.top(1)[0].name, answers.passes);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Not one `?`, a name that the graph does not have, or no model for this kind of question.
+    pub fn stream<S: AsRef<str>>(self, question: [S; 3]) -> Result<AnswerStream<'a>, AskError> {
+        let plan = self.plan(question.each_ref().map(AsRef::as_ref))?;
+        let passes = plan.start(Instant::now());
+        Ok(AnswerStream { inquiry: self, plan, passes, over: false })
+    }
+
+    /// Scores a triple as the answer to the question that leaves its tail blank. If the graph has the triple, it is hidden from the
+    /// walks: it would be its own best reason.
+    ///
+    /// # Errors
+    /// A name that the graph does not have, or no model for this kind of question.
+    pub fn score<S: AsRef<str>>(&self, triple: [S; 3]) -> Result<Answer<'a>, AskError> {
+        self.score_as(triple, Blank::Tail)
+    }
+
+    /// As [`Inquiry::score`], for the question that leaves another part blank.
+    ///
+    /// # Errors
+    /// A name that the graph does not have, or no model for this kind of question.
+    pub fn score_as<S: AsRef<str>>(&self, triple: [S; 3], blank: Blank) -> Result<Answer<'a>, AskError> {
+        let texts = triple.each_ref().map(AsRef::as_ref);
+        let (question, id) = Question::of_triple(self.graph, texts, blank)?;
+        let topology = self.graph.topology();
+        let itself = question.triple(topology, id);
+        let known = topology.triple_id(itself).is_some();
+        let model = self.predictor.model(question.task())?.clone();
+        let plan = Plan {
+            question,
+            ask: self.how(&model),
+            model,
+            budget: None,
+            top: 0,
+            only_new: false,
+            among: None,
+            calibration: self.calibrations[question.task() as usize].clone(),
+            reasons: false,
+        };
+        let hidden = if known { vec![itself] } else { Vec::new() };
+        let mask = Mask::new(topology, &hidden);
+        let view = View { topology, mask: Some(&mask) };
+        let asker = Asker::new(&plan.model.model, view, self.predictor.pool());
+        let go_on = || !self.is_cancelled();
+        let mut passes = plan.start(Instant::now());
+        for scores in asker.ask_passes_while(&[question.query], plan.ask, &go_on)? {
+            for (pass, scores) in (0..).zip(scores) {
+                plan.add(self.graph, &mut passes, pass, scores);
+            }
+        }
+        // Its rank counts all candidates; the list has those that were reached, and this one in any case.
+        let all = plan.answers(self.graph, &passes)?;
+        let unreached = all.unreached;
+        let name = question.answer_name(self.graph, id);
+        let found = all.into_iter().find(|a| a.id == id);
+        Ok(found.unwrap_or(Answer {
+            rank: unreached.rank,
+            id,
+            name,
+            logit: unreached.logit,
+            probability: unreached.probability,
+            spread: None,
+            visits: (question.task() == Task::Entity).then_some(0),
+            known,
+            reason: None,
+        }))
+    }
+
+    /// Explains why a triple has its score: the ways by which walks carried the answer, and the check by deletion if `options` say so.
+    /// `blank` says which part of the triple is the answer.
+    ///
+    /// # Errors
+    /// A name that the graph does not have, or no model for this kind of question.
+    pub fn explain<S: AsRef<str>>(
+        &self,
+        triple: [S; 3],
+        blank: Blank,
+        options: &ExplainOptions,
+    ) -> Result<Explanation<'a>, AskError> {
+        let plan = self.explain_plan(triple.each_ref().map(AsRef::as_ref), blank)?;
+        self.predictor.pool().install(|| plan.run(self.graph, options, self.cancel))
+    }
+
+    /// Reads what is to be explained and decides how, for those who run it on threads of their own.
+    ///
+    /// # Errors
+    /// A name that the graph does not have, or no model for this kind of question.
+    pub fn explain_plan(&self, triple: [&str; 3], blank: Blank) -> Result<ExplainPlan, AskError> {
+        let (question, answer) = Question::of_triple(self.graph, triple, blank)?;
+        let model = self.predictor.model(question.task())?.clone();
+        let ask = self.how(&model);
+        let calibration = self.calibrations[question.task() as usize].clone();
+        let plan = Plan {
+            question,
+            model,
+            ask,
+            budget: None,
+            top: 0,
+            only_new: false,
+            among: None,
+            calibration,
+            reasons: false,
+        };
+        Ok(ExplainPlan { plan, answer })
+    }
+
+    /// Fits probabilities to this graph: hides some of its triples, asks for them, and sees how often answers of a given logit are
+    /// true. `progress` hears how many questions are done, of how many; if it returns false there is no result.
+    ///
+    /// # Errors
+    /// A graph that is too small, or no model of the task.
+    pub fn calibrate(
+        &self,
+        task: Task,
+        options: &CalibrateOptions,
+        progress: &mut dyn FnMut(usize, usize) -> bool,
+    ) -> Result<Option<CalibrationReport>, CalibrationError> {
+        let named = self.predictor.model(task)?;
+        let ask = self.how(named);
+        let mut go_on = |done, of| progress(done, of) && !self.is_cancelled();
+        calibrate_model(&named.model, self.graph.topology(), self.predictor.pool(), options, ask, &mut go_on)
+    }
+}
+
+/// What is to be explained, with everything decided.
+pub struct ExplainPlan {
+    plan: Plan,
+    answer: u32,
+}
+
+impl ExplainPlan {
+    /// Walk positions of all passes, those of the check by deletion included.
+    pub fn positions(&self, options: &ExplainOptions) -> u64 {
+        let rounds = if options.check { 2 + u64::from(options.draws) } else { 1 };
+        rounds * u64::from(self.plan.most_passes()) * self.plan.positions()
+    }
+
+    /// Explains, on the threads of the current pool. Setting `cancel` gives up between two passes.
+    ///
+    /// # Errors
+    /// The model does not fit, or someone has cancelled.
+    pub fn run<'g>(
+        &self,
+        graph: &'g Graph,
+        options: &ExplainOptions,
+        cancel: Option<&AtomicBool>,
+    ) -> Result<Explanation<'g>, AskError> {
+        let go_on = || !cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
+        let Plan { question, model, ask, calibration, .. } = &self.plan;
+        let mut explanation = explain(&go_on, &model.model, graph, question, self.answer, *ask, options)?;
+        if let Some(calibration) = calibration {
+            explanation = explanation.calibrated(calibration, &model.model, graph.topology());
+        }
+        Ok(explanation.with_shown_names(graph))
+    }
+}
+
+/// Answers after each pass. Made by [`Inquiry::stream`]; dropping it ends the work.
+pub struct AnswerStream<'a> {
+    inquiry: Inquiry<'a>,
+    plan: Plan,
+    passes: Passes,
+    over: bool,
+}
+
+impl<'a> Iterator for AnswerStream<'a> {
+    type Item = Result<Answers<'a>, AskError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.over {
+            return None;
+        }
+        let stepped = self.inquiry.step(&self.plan, &mut self.passes);
+        self.over = stepped.is_err() || self.passes.has_ended();
+        Some(stepped.and_then(|()| match self.passes.has_ended() {
+            true => self.inquiry.answers(&self.plan, &self.passes),
+            false => self.plan.answers(self.inquiry.graph, &self.passes),
+        }))
+    }
+}

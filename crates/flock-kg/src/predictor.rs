@@ -1,0 +1,254 @@
+//! The predictor: models, engine and threads in one value, ready to ask about any graph.
+//!
+//! It knows no graph. [`Predictor::on`] joins it to one for as long as questions are asked:
+//!
+//! ```
+//! let graph = flock_kg::bundled::graph()?;
+//! let predictor = flock_kg::Predictor::builder().threads(1).build()?;
+//! let answers = predictor.on(&graph).passes(2).only_new(true).ask(["Spain", "borders", "?"])?;
+//! assert!(answers.top(3).iter().all(|answer| !answer.known));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use flock_graph::Graph;
+use flock_kernels::{Engine, Level, Precision};
+use flock_model::ModelName;
+use flock_model::checkpoint::{Checkpoint, CheckpointError, Task};
+use flock_model::model::{Model, ModelError};
+
+use crate::error::AskError;
+use crate::inquiry::Inquiry;
+
+/// A model and what answers call it.
+pub struct NamedModel {
+    /// The model.
+    pub model: Model,
+    /// Its name in answers.
+    pub name: ModelName,
+}
+
+impl NamedModel {
+    /// Packs a checkpoint for an engine. `origin` says where it comes from: a file, or `bundled`.
+    ///
+    /// # Errors
+    /// A model of sizes that this build does not run.
+    pub fn new(checkpoint: &Checkpoint, engine: Engine, origin: String) -> Result<NamedModel, PredictorError> {
+        let model = Model::new(checkpoint, engine)
+            .map_err(|source| PredictorError::Model { origin: origin.clone(), source })?;
+        let name = ModelName {
+            task: checkpoint.meta.task,
+            sha256: model.hash().to_string(),
+            precision: engine.precision().to_string(),
+            origin,
+        };
+        Ok(NamedModel { model, name })
+    }
+
+    /// The base walk count `n` on a graph, by the model's own rule.
+    pub fn base_walks(&self, graph: &Graph) -> u32 {
+        let topology = graph.topology();
+        self.model.meta().base_walks(topology.num_nodes(), topology.num_triples())
+    }
+}
+
+/// Why there is no predictor.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PredictorError {
+    /// A model file that cannot be used.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// A model of sizes that this build does not run.
+    #[error("{origin}: {source}")]
+    Model {
+        /// The file.
+        origin: String,
+        /// What does not fit.
+        source: ModelError,
+    },
+    /// Two models for one task.
+    #[error("{first} and {second} are both {task} models, expected one of each task")]
+    SameTask {
+        /// The file given first.
+        first: String,
+        /// The file given second.
+        second: String,
+        /// Their task.
+        task: Task,
+    },
+    /// The environment variable `FLOCK_SIMD` names no instruction set.
+    #[error("{0}")]
+    Simd(String),
+    /// An instruction set that this machine does not have.
+    #[error("this machine has no {level}")]
+    NoLevel {
+        /// The instruction set.
+        level: Level,
+    },
+    /// The threads cannot be started.
+    #[error("cannot start {threads} threads: {source}")]
+    Threads {
+        /// How many were asked for.
+        threads: usize,
+        /// What the system said.
+        source: rayon::ThreadPoolBuildError,
+    },
+    /// Neither a model file nor a bundled model.
+    #[error("no model: this build has none inside, expected a checkpoint file")]
+    NoModel,
+}
+
+/// Chooses models, precision and threads. Made by [`Predictor::builder`].
+#[derive(Clone, Debug, Default)]
+pub struct PredictorBuilder {
+    files: Vec<PathBuf>,
+    precision: Option<Precision>,
+    threads: Option<usize>,
+}
+
+impl PredictorBuilder {
+    /// Adds a checkpoint file. With none, the bundled models are used; one of each task can be given.
+    pub fn model(mut self, file: impl AsRef<Path>) -> PredictorBuilder {
+        self.files.push(file.as_ref().to_path_buf());
+        self
+    }
+
+    /// Multiplies in `f32` (the default) or `bf16`.
+    pub fn precision(mut self, precision: Precision) -> PredictorBuilder {
+        self.precision = Some(precision);
+        self
+    }
+
+    /// Uses so many threads; all of the machine by default. Answers do not depend on it.
+    pub fn threads(mut self, threads: usize) -> PredictorBuilder {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// Reads the models and starts the threads.
+    ///
+    /// # Errors
+    /// A model that cannot be used, or a machine that cannot run it.
+    pub fn build(self) -> Result<Predictor, PredictorError> {
+        let predictor = Predictor {
+            engine: engine(self.precision.unwrap_or(Precision::F32))?,
+            files: !self.files.is_empty(),
+            models: Default::default(),
+            pool: Arc::new(pool(self.threads.unwrap_or_else(all_threads))?),
+        };
+        for file in &self.files {
+            let checkpoint = Checkpoint::read(file)?;
+            let named = NamedModel::new(&checkpoint, predictor.engine, file.display().to_string())?;
+            let task = named.name.task;
+            let slot = &predictor.models[task as usize];
+            if let Err(second) = slot.set(Arc::new(named)) {
+                let first = slot.get().map_or_else(String::new, |m| m.name.origin.clone());
+                return Err(PredictorError::SameTask { first, second: second.name.origin.clone(), task });
+            }
+        }
+        #[cfg(not(feature = "bundled"))]
+        if !predictor.files {
+            return Err(PredictorError::NoModel);
+        }
+        Ok(predictor)
+    }
+}
+
+/// Models, engine and threads: whatever a question needs besides a graph.
+pub struct Predictor {
+    engine: Engine,
+    files: bool, // models were given; the bundled ones are not used then
+    models: [OnceLock<Arc<NamedModel>>; 2],
+    pool: Arc<rayon::ThreadPool>,
+}
+
+impl Predictor {
+    /// The bundled models on all threads of the machine. They are unpacked when they are first asked.
+    ///
+    /// # Errors
+    /// The threads cannot be started.
+    #[cfg(feature = "bundled")]
+    pub fn bundled() -> Result<Predictor, PredictorError> {
+        Predictor::builder().build()
+    }
+
+    /// A choice of models, precision and threads.
+    pub fn builder() -> PredictorBuilder {
+        PredictorBuilder::default()
+    }
+
+    /// Asks about a graph. Options follow as builder methods of [`Inquiry`].
+    pub fn on<'a>(&'a self, graph: &'a Graph) -> Inquiry<'a> {
+        Inquiry::new(self, graph)
+    }
+
+    /// The model of a task.
+    ///
+    /// # Errors
+    /// Model files were given, and none of them is for this task.
+    pub fn model(&self, task: Task) -> Result<&Arc<NamedModel>, AskError> {
+        let slot = &self.models[task as usize];
+        if let Some(named) = slot.get() {
+            return Ok(named);
+        }
+        #[cfg(feature = "bundled")]
+        if !self.files {
+            use crate::bundled::{ORIGIN, default_checkpoint};
+            let named = NamedModel::new(&default_checkpoint(task), self.engine, ORIGIN.to_string())
+                .map_err(|e| AskError::Predictor(Box::new(e)))?;
+            return Ok(slot.get_or_init(|| Arc::new(named)));
+        }
+        let file = self.given().next().map_or_else(String::new, |m| m.name.origin.clone());
+        Err(AskError::NoModel { task, file })
+    }
+
+    /// The tasks of the given models; both tasks if the bundled models are used.
+    pub fn tasks(&self) -> Vec<Task> {
+        if self.files { self.given().map(|m| m.name.task).collect() } else { vec![Task::Entity, Task::Relation] }
+    }
+
+    /// Whether the models were given as files.
+    pub fn has_files(&self) -> bool {
+        self.files
+    }
+
+    fn given(&self) -> impl Iterator<Item = &Arc<NamedModel>> {
+        self.models.iter().filter_map(OnceLock::get)
+    }
+
+    /// The threads.
+    pub fn pool(&self) -> &rayon::ThreadPool {
+        &self.pool
+    }
+
+    /// How the kernels run.
+    pub fn engine(&self) -> Engine {
+        self.engine
+    }
+}
+
+/// The engine for a precision: at the level of `FLOCK_SIMD`, or else the best of this machine.
+///
+/// # Errors
+/// `FLOCK_SIMD` names no instruction set, or one that this machine does not have.
+pub fn engine(precision: Precision) -> Result<Engine, PredictorError> {
+    let level = Level::detect().map_err(PredictorError::Simd)?;
+    Engine::new(level, precision).ok_or(PredictorError::NoLevel { level })
+}
+
+/// How many threads this machine offers.
+pub fn all_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |n| n.get())
+}
+
+/// A pool of so many threads.
+///
+/// # Errors
+/// They cannot be started.
+pub fn pool(threads: usize) -> Result<rayon::ThreadPool, PredictorError> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    pool.map_err(|source| PredictorError::Threads { threads, source })
+}

@@ -1,0 +1,178 @@
+//! One way to ask: single, many, streamed, scored and explained questions agree with each other.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use flock_kg::{
+    AskError, AskRemedy, Blank, ExplainOptions, Graph, Predictor, PredictorError, StopReason, Task, bundled,
+};
+
+fn graph() -> Graph {
+    bundled::graph().unwrap()
+}
+
+fn predictor(threads: usize) -> Predictor {
+    Predictor::builder().threads(threads).build().unwrap()
+}
+
+const QUESTIONS: [[&str; 3]; 5] = [
+    ["Spain", "official_language", "?"],
+    ["?", "capital", "Vienna"],
+    ["France", "?", "Spain"],
+    ["Portugal", "borders", "?"],
+    ["Germany", "?", "Berlin"],
+];
+
+#[test]
+fn many_questions_get_the_answers_of_each() {
+    let (graph, predictor) = (graph(), predictor(2));
+    let inquiry = predictor.on(&graph).passes(2).seed(5).walks(16);
+    let alone: Vec<_> = QUESTIONS.iter().map(|q| inquiry.ask(*q).unwrap()).collect();
+    let many: Vec<_> = inquiry.ask_many(&QUESTIONS).into_iter().map(Result::unwrap).collect();
+    let all: Vec<_> = inquiry.ask_all(QUESTIONS).map(Result::unwrap).collect();
+    assert_eq!((&many, &all), (&alone, &alone));
+    // One thread or two, the same bits.
+    let single = self::predictor(1);
+    assert_eq!(single.on(&graph).passes(2).seed(5).walks(16).ask(QUESTIONS[0]).unwrap(), alone[0]);
+    // A question that fails fails alone.
+    let mixed = inquiry.ask_many(&[QUESTIONS[0], ["Atlantis", "borders", "?"], QUESTIONS[2]]);
+    assert!(matches!(mixed[1], Err(AskError::Unknown(_))));
+    assert_eq!((mixed[0].as_ref().unwrap(), mixed[2].as_ref().unwrap()), (&alone[0], &alone[2]));
+}
+
+#[test]
+fn a_stream_ends_with_the_answers_of_all_passes() {
+    let (graph, predictor) = (graph(), predictor(2));
+    let inquiry = || predictor.on(&graph).walks(16).top(5);
+    let steps: Vec<_> = inquiry().passes(3).reasons(true).stream(QUESTIONS[0]).unwrap().map(Result::unwrap).collect();
+    assert_eq!(steps.iter().map(|a| a.passes).collect::<Vec<_>>(), [1, 2, 3]);
+    // Reasons come at the end; until then each step is what so many passes give.
+    assert_eq!(steps[1], inquiry().passes(2).ask(QUESTIONS[0]).unwrap());
+    assert_eq!(steps[2], inquiry().passes(3).reasons(true).ask(QUESTIONS[0]).unwrap());
+    assert!(steps[2].answers.iter().any(|a| a.reason.is_some()) && steps[1].answers.iter().all(|a| a.reason.is_none()));
+}
+
+#[test]
+fn a_budget_says_why_it_ended() {
+    let (graph, predictor) = (graph(), predictor(2));
+    let inquiry = |time| predictor.on(&graph).walks(16).top(3).budget(time);
+    let none = inquiry(Duration::ZERO).ask(QUESTIONS[0]).unwrap();
+    assert_eq!((none.passes, none.stopped), (1, Some(StopReason::Time)));
+    let one = inquiry(Duration::ZERO).passes(1).ask(QUESTIONS[0]).unwrap();
+    assert_eq!((one.passes, one.stopped), (1, Some(StopReason::Passes)));
+    let ages = inquiry(Duration::from_secs(3600)).ask(QUESTIONS[0]).unwrap();
+    assert!(ages.passes >= 5 && ages.stopped == Some(StopReason::Steady), "{} {:?}", ages.passes, ages.stopped);
+    // The passes of a budget are those of a question that asks for as many.
+    let counted = predictor.on(&graph).walks(16).top(3).passes(ages.passes).ask(QUESTIONS[0]).unwrap();
+    assert_eq!((&counted.answers, counted.stopped), (&ages.answers, None));
+}
+
+#[test]
+fn candidates_and_new_answers() {
+    let (graph, predictor) = (graph(), predictor(1));
+    let all = predictor.on(&graph).walks(16).ask(QUESTIONS[3]).unwrap();
+    assert!(all.answers.iter().any(|a| a.known));
+    let new = predictor.on(&graph).walks(16).only_new(true).ask(QUESTIONS[3]).unwrap();
+    assert!(new.answers.iter().all(|a| !a.known) && new.candidates < all.candidates);
+    let among = predictor.on(&graph).walks(16).among(["Spain", "France", "Spain"]).ask(QUESTIONS[3]).unwrap();
+    let mut names: Vec<&str> = among.answers.iter().map(|a| a.name).collect();
+    names.sort_unstable();
+    assert_eq!((names, among.candidates), (vec!["France", "Spain"], 2));
+    let unknown = predictor.on(&graph).among(["Spian"]).ask(QUESTIONS[3]).unwrap_err();
+    assert_eq!(unknown.to_string(), r#"unknown entity "Spian"; near names: "Spain""#);
+}
+
+#[test]
+fn a_score_is_the_answer_to_the_question_without_the_triple() {
+    let (graph, predictor) = (graph(), predictor(2));
+    let inquiry = predictor.on(&graph).walks(16).passes(2);
+    // Not in the graph: nothing to hide, so the score is that of the list.
+    let listed = inquiry.ask(["Spain", "borders", "?"]).unwrap();
+    let new = listed.answers.iter().find(|a| !a.known).unwrap();
+    assert_eq!(inquiry.score(["Spain", "borders", new.name]).unwrap(), *new);
+    // In the graph: hidden, as in an explanation.
+    let known = inquiry.score(["Portugal", "borders", "Spain"]).unwrap();
+    let options = ExplainOptions { check: false, ..ExplainOptions::default() };
+    let explained = inquiry.explain(["Portugal", "borders", "Spain"], Blank::Tail, &options).unwrap();
+    assert!(known.known && explained.known);
+    assert_eq!((known.logit, known.probability), (explained.logit, explained.probability));
+    let relation = inquiry.score_as(["Portugal", "borders", "Spain"], Blank::Relation).unwrap();
+    assert_eq!((relation.name, relation.visits), ("borders", None));
+}
+
+#[test]
+fn cancelling_stops_questions_and_explanations() {
+    let (graph, predictor) = (graph(), predictor(2));
+    let cancel = AtomicBool::new(false);
+    let inquiry = || predictor.on(&graph).walks(16).passes(64).cancel(&cancel);
+    let mut stream = inquiry().stream(QUESTIONS[0]).unwrap();
+    assert!(stream.next().unwrap().is_ok());
+    cancel.store(true, Ordering::Relaxed);
+    assert!(matches!(stream.next(), Some(Err(AskError::Cancelled))));
+    assert!(stream.next().is_none());
+    assert!(matches!(inquiry().ask(QUESTIONS[0]), Err(AskError::Cancelled)));
+    assert!(matches!(inquiry().ask_many(&QUESTIONS)[4], Err(AskError::Cancelled)));
+    let options = ExplainOptions::default();
+    let explained = inquiry().explain(["Portugal", "borders", "Spain"], Blank::Tail, &options);
+    assert!(matches!(explained, Err(AskError::Cancelled)));
+}
+
+#[test]
+fn errors_carry_a_remedy_in_no_shell_s_words() {
+    let (graph, predictor) = (graph(), predictor(1));
+    let inquiry = predictor.on(&graph);
+    let remedy = |q: [&str; 3]| inquiry.ask(q).unwrap_err().remedy();
+    assert_eq!(remedy(["Spain", "borders", "France"]), Some(AskRemedy::AddBlank));
+    assert_eq!(remedy(["?", "borders", "?"]), Some(AskRemedy::NameTheOthers));
+    assert_eq!(remedy(["Spian", "borders", "?"]), None);
+
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("entity.safetensors");
+    std::fs::write(&file, bundled::bundled(Task::Entity)).unwrap();
+    let one = Predictor::builder().threads(1).model(&file).build().unwrap();
+    assert_eq!((one.tasks(), one.has_files()), (vec![Task::Entity], true));
+    let refused = one.on(&graph).ask(["Spain", "?", "France"]).unwrap_err();
+    assert_eq!(refused.remedy(), Some(AskRemedy::OtherModel(Task::Relation)));
+    assert!(refused.to_string().ends_with("this is an entity model: it cannot answer (head, ?, tail)"), "{refused}");
+    let twice = Predictor::builder().model(&file).model(&file).build();
+    assert!(matches!(twice.err(), Some(PredictorError::SameTask { task: Task::Entity, .. })));
+    // The same weights from a file answer alike, under another name.
+    let (a, b) = (one.on(&graph).ask(QUESTIONS[0]).unwrap(), inquiry.ask(QUESTIONS[0]).unwrap());
+    assert_eq!(a.answers, b.answers);
+    assert_eq!((a.model.sha256 == b.model.sha256, b.model.origin.as_str()), (true, "bundled"));
+}
+
+#[test]
+fn near_names_are_looked_up_for_so_many_only() {
+    let (graph, predictor) = (graph(), predictor(1));
+    let unknown = ["Spian", "borders", "?"];
+    let replies = predictor.on(&graph).near_names(1).ask_many(&[unknown, unknown]);
+    assert!(matches!(&replies[0], Err(AskError::Unknown(name)) if name.near == ["Spain"]));
+    let second = replies[1].as_ref().unwrap_err().to_string();
+    assert_eq!(second, r#"unknown entity "Spian"; near names are looked up for 1 only"#);
+}
+
+/// IRIs are shown by their prefix, the same everywhere: every reply says how.
+#[test]
+fn iris_are_shown_by_their_prefix() {
+    let turtle = "@prefix bio: <http://example.org/bio/> .\n\
+                  bio:TP53 bio:regulates bio:MDM2 .\nbio:MDM2 bio:binds bio:TP53 .\nbio:TP53 bio:binds bio:EP300 .\n";
+    let options = flock_kg::graph::LoadOptions::default();
+    let (graph, _) = flock_kg::graph::load_reader("bio.ttl", turtle.as_bytes(), &options).unwrap();
+    let predictor = predictor(1);
+    let inquiry = predictor.on(&graph).walks(16).reasons(true);
+    let answers = inquiry.ask(["bio:TP53", "bio:binds", "?"]).unwrap();
+    assert_eq!(answers.query[0], "http://example.org/bio/TP53");
+    assert_eq!(answers.show(answers.query[0]), "bio:TP53");
+    assert!(answers.answers.iter().all(|a| answers.show(a.name).starts_with("bio:")));
+    let full = inquiry.ask(["http://example.org/bio/TP53", "<http://example.org/bio/binds>", "?"]).unwrap();
+    assert_eq!(full, answers);
+    let json = serde_json::to_value(&answers).unwrap();
+    assert_eq!(json["shown"]["http://example.org/bio/TP53"], "bio:TP53");
+    let explained = inquiry.explain(["bio:MDM2", "bio:binds", "bio:TP53"], Blank::Tail, &ExplainOptions::default());
+    let explained = explained.unwrap();
+    assert_eq!(explained.show(explained.answer), "bio:TP53");
+    // A graph without prefixes says nothing of it.
+    let plain = predictor.on(&self::graph()).ask(QUESTIONS[0]).map(|a| serde_json::to_value(&a).unwrap()).unwrap();
+    assert!(plain.get("shown").is_none());
+}
