@@ -85,7 +85,7 @@ fn equals_brute_force() {
 fn ranks_jump_over_the_unreached() {
     // Ten candidates; 2, 5, 7 reached with +1, −1, −1; the other seven share 0: ranks 1, then 2 (the seven), then 9, 9.
     let scores = scores(&[(2, 1.0), (5, -1.0), (7, -1.0)], 0.0);
-    let ranking = Ranking::new(&scores, 10, &[5], &Request::default()).unwrap();
+    let ranking = Ranking::new(&scores, 10, &[5], &Listing::default()).unwrap();
     let ranks: Vec<_> = ranking.answers.iter().map(|a| (a.rank, a.id, a.known)).collect();
     assert_eq!(ranks, [(1, 2, false), (9, 5, true), (9, 7, false)]);
     assert_eq!((ranking.unreached.count, ranking.unreached.rank), (7, 2));
@@ -93,7 +93,7 @@ fn ranks_jump_over_the_unreached() {
     assert_eq!(ranking.coverage(), 0.3);
 
     // Without the known 5 there are nine candidates, and 7 keeps rank 9 (1 + one reached + seven unreached).
-    let novel = Listing { only_new: true, ..Request::default() };
+    let novel = Listing { only_new: true, ..Listing::default() };
     let ranking = Ranking::new(&scores, 10, &[5], &novel).unwrap();
     assert_eq!(ranking.answers.iter().map(|a| (a.rank, a.id)).collect::<Vec<_>>(), [(1, 2), (9, 7)]);
     assert_eq!(ranking.candidates, 9);
@@ -102,7 +102,7 @@ fn ranks_jump_over_the_unreached() {
 #[test]
 fn refuses_scores_that_are_no_numbers() {
     for bad in [f64::NAN, f64::INFINITY] {
-        let listing = Request::default();
+        let listing = Listing::default();
         assert_eq!(Ranking::new(&scores(&[(0, bad)], 0.0), 3, &[], &listing), Err(NotFinite));
         assert_eq!(Ranking::new(&scores(&[(0, 1.0)], bad), 3, &[], &listing), Err(NotFinite));
     }
