@@ -5,36 +5,18 @@
 #![deny(clippy::print_stderr, clippy::print_stdout)] // both panic when nobody reads
 
 #[macro_use]
-mod say;
-
-mod analyse;
-mod args;
-mod batch;
-mod calibrate;
-mod datasets;
-mod doctor;
-mod eval;
-mod explain;
-mod failure;
-mod finetune;
-mod import;
-mod info;
-mod load;
-mod models;
-mod petals;
-mod predict;
-mod pretrain;
-mod serve;
-mod table;
-mod train;
-mod world;
+mod shared;
+mod commands;
 
 use std::io::Write;
 use std::process::ExitCode;
 
-use args::{Args, Command};
 use clap::{CommandFactory, Parser};
-use failure::Failure;
+
+use commands::*;
+use shared::args::{self, Args, Command};
+use shared::failure::{self, Failure};
+use shared::models;
 
 fn main() -> ExitCode {
     let result = match Args::parse().command {

@@ -11,7 +11,7 @@ use flock_kg::model::{Model, ModelError};
 
 use flock_server::ask::Served;
 
-use crate::failure::{Failure, error};
+use crate::shared::failure::{Failure, error};
 
 /// A model ready to run.
 pub struct Loaded {

@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, sync_channel};
 
-use crate::failure::Failure;
+use crate::shared::failure::Failure;
 
 /// The most bytes of a row: three names and room to spare. A file that is no text must not fill the memory.
 const MAX_ROW: u64 = 1 << 20;

@@ -12,11 +12,11 @@ use flock_kg::model::View;
 use flock_kg::walk::WalkQuery;
 use serde::Serialize;
 
-use crate::args;
-use crate::failure::{Failure, error, json};
-use crate::load;
-use crate::models::{self, Models};
-use crate::table::{self, Side, grouped, printable};
+use crate::shared::args;
+use crate::shared::failure::{Failure, error, json};
+use crate::shared::load;
+use crate::shared::models::{self, Models};
+use crate::shared::table::{self, Side, grouped, printable};
 
 /// Relations listed.
 const TOP: usize = 5;

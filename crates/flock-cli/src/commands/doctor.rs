@@ -16,12 +16,12 @@ use flock_kg::model::{Model, View};
 use flock_kg::question::Question;
 use serde::Serialize;
 
-use crate::args;
-use crate::failure::{Failure, error, json};
-use crate::models::{self, Models};
-use crate::table::{self, Side};
+use crate::shared::args;
+use crate::shared::failure::{Failure, error, json};
+use crate::shared::models::{self, Models};
+use crate::shared::table::{self, Side};
 
-const COUNTRIES: &str = include_str!("../../../data/countries.tsv");
+const COUNTRIES: &str = include_str!("../../../../data/countries.tsv");
 /// How far two instruction sets may differ, and either from the known answer: they add in different orders.
 const TOLERANCE: f64 = 1e-3;
 const WALKS: u32 = 8;

@@ -8,11 +8,11 @@ use flock_server::live::{EditsFile, Live, LiveError};
 use flock_server::store::StoreRemedy;
 use flock_server::{Limits, Options, ServeError, bundled_graph, serve};
 
-use crate::args;
-use crate::calibrate;
-use crate::failure::{Failure, error};
-use crate::load;
-use crate::models::{self, Models};
+use crate::commands::calibrate;
+use crate::shared::args;
+use crate::shared::failure::{Failure, error};
+use crate::shared::load;
+use crate::shared::models::{self, Models};
 
 /// Serves until interrupted.
 pub fn run(args: args::Serve) -> Result<(), Failure> {

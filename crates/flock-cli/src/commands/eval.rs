@@ -15,12 +15,12 @@ use flock_kg::eval::results::{Choice, Progress, write_text};
 use flock_kg::eval::{EvalError, Evaluation, Metrics, Settings, Tally, bootstrap, evaluate_ranked};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::analyse::beside;
-use crate::args::ModelArgs;
-use crate::failure::{Failure, error, json, message};
-use crate::models::{self, Models};
-use crate::table::{self, Side, grouped, printable};
-use crate::train::{duration, on_interrupt, println};
+use crate::commands::analyse::beside;
+use crate::shared::args::ModelArgs;
+use crate::shared::failure::{Failure, error, json, message};
+use crate::shared::models::{self, Models};
+use crate::shared::table::{self, Side, grouped, printable};
+use crate::shared::training::{duration, on_interrupt, println};
 
 /// Arguments of `eval`.
 #[derive(clap::Args, Debug)]

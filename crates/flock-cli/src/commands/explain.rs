@@ -7,13 +7,13 @@ use flock_kg::eval::results::write_text;
 use flock_kg::explain::{ExplainOptions, Explanation, explain, svg};
 use flock_kg::question::{BLANK, Question};
 
-use crate::args;
-use crate::calibrate;
-use crate::failure::{Failure, error, json};
-use crate::load;
-use crate::models::{self, Models};
-use crate::predict::probability;
-use crate::table::{self, Side, grouped, printable};
+use crate::commands::calibrate;
+use crate::commands::predict::probability;
+use crate::shared::args;
+use crate::shared::failure::{Failure, error, json};
+use crate::shared::load;
+use crate::shared::models::{self, Models};
+use crate::shared::table::{self, Side, grouped, printable};
 
 /// Explains one answer.
 pub fn run(args: args::Explain) -> Result<(), Failure> {

@@ -17,11 +17,11 @@ use flock_kg::model::Model;
 use flock_kg::plot::{self, Axis, Point, Series};
 use rayon::ThreadPool;
 
-use crate::args::ModelArgs;
-use crate::eval::{Form, How, Show, find, print};
-use crate::failure::{Failure, error};
-use crate::models;
-use crate::train::{on_interrupt, println};
+use crate::commands::eval::{Form, How, Show, find, print};
+use crate::shared::args::ModelArgs;
+use crate::shared::failure::{Failure, error};
+use crate::shared::models;
+use crate::shared::training::{on_interrupt, println};
 
 /// Arguments of `analyse`.
 #[derive(clap::Args, Debug)]

@@ -9,10 +9,10 @@ use flock_kg::ensemble::Ask;
 use flock_kg::eval::results::write_text;
 use indicatif::ProgressBar;
 
-use crate::args;
-use crate::failure::{Failure, error, json};
-use crate::load;
-use crate::models::{self, Models};
+use crate::shared::args;
+use crate::shared::failure::{Failure, error, json};
+use crate::shared::load;
+use crate::shared::models::{self, Models};
 
 /// The calibrations of a command: those of `--calibration`, else those beside the graph file; none for standard input.
 pub fn find(given: Option<&Path>, graph: &Path) -> Result<Calibrations, Failure> {

@@ -10,8 +10,8 @@ use flock_kg::graph::Triple;
 use flock_kg::plot::{self, Axis, Series};
 use flock_kg::walk::Key;
 
-use crate::failure::{Failure, error, json};
-use crate::train::println;
+use crate::shared::failure::{Failure, error, json};
+use crate::shared::training::println;
 
 /// Arguments of `world`.
 #[derive(clap::Args, Debug)]

@@ -6,8 +6,8 @@ use flock_kg::eval::results::write_text;
 use flock_kg::petals;
 use flock_kg::train::{PetalsConfig, PetalsProtocol, PetalsReport, petals as train};
 
-use crate::failure::{Failure, error, json};
-use crate::train::{Common, println, put, stopped, with_session};
+use crate::shared::failure::{Failure, error, json};
+use crate::shared::training::{Common, println, put, stopped, with_session};
 
 /// Arguments of `petals`.
 #[derive(clap::Args, Debug)]

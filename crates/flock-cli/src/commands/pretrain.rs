@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use flock_kg::train::TrainConfig;
 
-use crate::failure::{Failure, error};
-use crate::train::{Flags, run as train};
+use crate::shared::failure::{Failure, error};
+use crate::shared::training::{Flags, run as train};
 
 /// Arguments of `pretrain`.
 #[derive(clap::Args, Debug)]
@@ -29,7 +29,7 @@ pub struct Args {
 /// Trains.
 pub fn run(args: Args) -> Result<(), Failure> {
     let mut settings = args.flags.settings()?;
-    crate::train::put(&mut settings, "--task", "task", args.task);
+    crate::shared::training::put(&mut settings, "--task", "task", args.task);
     let config = TrainConfig::resolve(&settings, TrainConfig::pretraining).map_err(error)?;
     let dir = PathBuf::from(format!("runs/pretrain-{}", config.task));
     train(&args.flags.common, &config, dir)

@@ -12,9 +12,9 @@ use flock_kg::train::{Event, Progress, Session, Settings, Summary, TrainConfig, 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
-use crate::args::Reading;
-use crate::failure::{Failure, error, json};
-use crate::models;
+use crate::shared::args::Reading;
+use crate::shared::failure::{Failure, error, json};
+use crate::shared::models;
 
 /// Without a terminal, a line every so often.
 const EVERY: Duration = Duration::from_secs(10);

@@ -20,13 +20,13 @@ use flock_kg::question::{Blank, Question};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use crate::args;
-use crate::batch::{self, Row};
-use crate::calibrate;
-use crate::failure::{Failure, error, json};
-use crate::load;
-use crate::models::{self, Loaded, Models};
-use crate::table::{self, Side, grouped, printable};
+use crate::commands::calibrate;
+use crate::shared::args;
+use crate::shared::batch::{self, Row};
+use crate::shared::failure::{Failure, error, json};
+use crate::shared::load;
+use crate::shared::models::{self, Loaded, Models};
+use crate::shared::table::{self, Side, grouped, printable};
 
 /// Answers what was asked.
 pub fn run(args: args::Predict) -> Result<(), Failure> {

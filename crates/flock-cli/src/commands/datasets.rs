@@ -10,9 +10,9 @@ use flock_kg::eval::compare::Sheet;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use crate::eval::{Form, print};
-use crate::failure::{Failure, error, json};
-use crate::train::println;
+use crate::commands::eval::{Form, print};
+use crate::shared::failure::{Failure, error, json};
+use crate::shared::training::println;
 
 /// Arguments of `datasets`.
 #[derive(clap::Args, Debug)]

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use flock_kg::graph::{self, Graph, LoadReport};
 
-use crate::args::GraphArgs;
-use crate::failure::{Failure, error, hint};
+use crate::shared::args::GraphArgs;
+use crate::shared::failure::{Failure, error, hint};
 
 /// Loads the graph and says on standard error what was left out, and what looks wrong.
 pub fn graph(args: &GraphArgs) -> Result<(Graph, LoadReport), Failure> {

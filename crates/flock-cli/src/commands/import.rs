@@ -4,9 +4,9 @@ use std::io::Write;
 
 use flock_kg::import::import_pth;
 
-use crate::args;
-use crate::failure::{Failure, error};
-use crate::table::grouped;
+use crate::shared::args;
+use crate::shared::failure::{Failure, error};
+use crate::shared::table::grouped;
 
 /// Imports and writes the checkpoint.
 pub fn run(args: args::Import) -> Result<(), Failure> {

@@ -51,19 +51,19 @@ pub enum Command {
     /// Show what this machine offers and test that answers come out right
     Doctor(Doctor),
     /// Train a model from its beginnings on one or more graphs
-    Pretrain(Box<crate::pretrain::Args>),
+    Pretrain(Box<crate::commands::pretrain::Args>),
     /// Train a model further on one graph
-    Finetune(Box<crate::finetune::Args>),
+    Finetune(Box<crate::commands::finetune::Args>),
     /// Train on the Petals graphs, which test what a model can tell apart
-    Petals(Box<crate::petals::Args>),
+    Petals(Box<crate::commands::petals::Args>),
     /// Write a synthetic world, as pretraining makes them, as a dataset
-    World(crate::world::Args),
+    World(crate::commands::world::Args),
     /// Rank held-out answers of benchmark datasets
-    Eval(Box<crate::eval::Args>),
+    Eval(Box<crate::commands::eval::Args>),
     /// List, check or fetch benchmark datasets
-    Datasets(Box<crate::datasets::Args>),
+    Datasets(Box<crate::commands::datasets::Args>),
     /// Draw the paper's analyses: passes, walks, ablations, relation embeddings, density
-    Analyse(Box<crate::analyse::Args>),
+    Analyse(Box<crate::commands::analyse::Args>),
     /// Measure speed against this machine's peak
     Bench(Bench),
     /// Print a completion script for a shell

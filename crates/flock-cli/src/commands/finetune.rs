@@ -6,8 +6,8 @@ use flock_kg::bundled;
 use flock_kg::checkpoint::Checkpoint;
 use flock_kg::train::TrainConfig;
 
-use crate::failure::{Failure, error};
-use crate::train::{Flags, put, run as train};
+use crate::shared::failure::{Failure, error};
+use crate::shared::training::{Flags, put, run as train};
 
 /// Arguments of `finetune`.
 #[derive(clap::Args, Debug)]

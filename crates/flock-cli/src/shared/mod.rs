@@ -1,0 +1,12 @@
+//! What several commands use.
+
+#[macro_use]
+mod say;
+
+pub mod args;
+pub mod batch;
+pub mod failure;
+pub mod load;
+pub mod models;
+pub mod table;
+pub mod training;
