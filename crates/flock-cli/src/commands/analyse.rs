@@ -18,14 +18,13 @@ use flock_kg::plot::{self, Axis, Point, Series};
 use rayon::ThreadPool;
 
 use crate::commands::eval::{Form, How, Show, find, print};
-use crate::shared::args::ModelArgs;
 use crate::shared::failure::{Failure, error};
-use crate::shared::models;
+use crate::shared::models::{self, ModelArgs};
 use crate::shared::training::{on_interrupt, println};
 
 /// Arguments of `analyse`.
 #[derive(clap::Args, Debug)]
-pub struct Args {
+pub struct AnalyseArgs {
     #[command(subcommand)]
     pub command: Command,
 }
@@ -169,7 +168,7 @@ pub struct Compare {
 }
 
 /// Analyses.
-pub fn run(args: Args) -> Result<(), Failure> {
+pub fn run(args: AnalyseArgs) -> Result<(), Failure> {
     match args.command {
         Command::Passes(args) => over_passes(&args),
         Command::Walks(args) => over_walks(&args),

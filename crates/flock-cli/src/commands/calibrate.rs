@@ -9,10 +9,54 @@ use flock_kg::ensemble::Ask;
 use flock_kg::eval::results::write_text;
 use indicatif::ProgressBar;
 
-use crate::shared::args;
 use crate::shared::failure::{Failure, error, json};
-use crate::shared::load;
-use crate::shared::models::{self, Models};
+use crate::shared::load::{self, GraphArgs};
+use crate::shared::models::{self, ModelArgs, Models};
+use crate::shared::parse;
+
+/// Arguments of `calibrate`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Triples of the graph are hidden and asked for; how often listed answers of a given logit are among them makes the \
+probability. The result is kept in GRAPH.calibration.json, where predict, explain and serve find it. They use it for \
+questions asked with the same model, --walks and --passes, and say so if it is not used.
+
+Examples:
+  flock-kg calibrate data/countries.tsv --queries 60 --svg reliability.svg
+  flock-kg calibrate data/countries.tsv --passes 4 --out countries-4.json")]
+pub struct CalibrateArgs {
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    /// Task to calibrate [default: those of --model, else entity]
+    #[arg(long, value_parser = ["entity", "relation"])]
+    pub task: Option<String>,
+    /// Triples to hold out; at most a tenth of the graph
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub queries: usize,
+    /// Candidates of each question that count
+    #[arg(long, short = 'k', value_name = "K", default_value_t = 10, value_parser = parse::positive)]
+    pub top: usize,
+    /// Keep the result here instead; predict, explain and serve find it with --calibration
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Draw the reliability diagram into this file (with the task before its ending if there are two)
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Base walk count n [default: by the size of the graph]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16384))]
+    pub walks: Option<u32>,
+    /// Passes with fresh walks; use what predict will use
+    #[arg(long, value_name = "P", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub passes: u32,
+    /// Seed of the walks and of what is held out
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// One JSON object for each task
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub model: ModelArgs,
+}
 
 /// The calibrations of a command: those of `--calibration`, else those beside the graph file; none for standard input.
 pub fn find(given: Option<&Path>, graph: &Path) -> Result<Calibrations, Failure> {
@@ -30,7 +74,7 @@ pub fn warn_unused(given: Option<&Path>, graph: &Path, why: &str) {
 }
 
 /// Calibrates the models on the graph.
-pub fn run(args: args::Calibrate) -> Result<(), Failure> {
+pub fn run(args: CalibrateArgs) -> Result<(), Failure> {
     if args.graph.graph == Path::new("-") && args.out.is_none() {
         let message = "found - for the graph, expected a file: the result is kept beside it; hint: --out FILE";
         return Err(Failure::Error(message.to_string()));

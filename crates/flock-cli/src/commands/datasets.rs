@@ -27,7 +27,7 @@ Examples:
 Counts are those of the test graph in the paper's tables. With --data every dataset there is held against the registry (checksums, \
 counts, protocol); what differs is listed, and the exit status is 1."
 )]
-pub struct Args {
+pub struct DatasetsArgs {
     #[command(subcommand)]
     pub command: Option<Command>,
     /// Check the datasets in this directory
@@ -75,7 +75,7 @@ pub struct Fetch {
 }
 
 /// Lists, checks or fetches.
-pub fn run(args: Args) -> Result<(), Failure> {
+pub fn run(args: DatasetsArgs) -> Result<(), Failure> {
     match &args.command {
         Some(Command::Fetch(args)) => fetch_all(args),
         None => list(&args),
@@ -116,7 +116,7 @@ fn look(data: &Path, name: &str) -> Option<Vec<String>> {
     Some(dataset.and_then(|d| check::differences(&d)).unwrap_or_else(|e| vec![e.to_string()]))
 }
 
-fn list(args: &Args) -> Result<(), Failure> {
+fn list(args: &DatasetsArgs) -> Result<(), Failure> {
     if let Some(data) = args.data.as_ref().filter(|data| !data.is_dir()) {
         return Err(Failure::Error(format!("--data {}: is no directory", data.display())));
     }

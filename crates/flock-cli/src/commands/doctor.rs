@@ -4,6 +4,7 @@
 //! they must come out at every instruction set and, bit for bit, on any number of threads.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 use flock_kg::answers::ModelName;
 use flock_kg::checkpoint::{Checkpoint, Metadata, Task};
@@ -16,9 +17,9 @@ use flock_kg::model::{Model, View};
 use flock_kg::question::Question;
 use serde::Serialize;
 
-use crate::shared::args;
 use crate::shared::failure::{Failure, error, json};
 use crate::shared::models::{self, Models};
+use crate::shared::parse;
 use crate::shared::table::{self, Side};
 
 const COUNTRIES: &str = include_str!("../../../../data/countries.tsv");
@@ -32,6 +33,23 @@ const KNOWN: [([&str; 3], &str, f64); 3] = [
     (["?", "capital", "Lisbon"], "Portugal", -0.81422),
     (["Portugal", "?", "Spain"], "borders", -0.52390),
 ];
+
+/// Arguments of `doctor`.
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Exit status 1 if a test fails.\n\nExample:\n  flock-kg doctor --model flock-entity.safetensors"
+)]
+pub struct DoctorArgs {
+    /// One JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Checkpoint to look at; may be given twice [default: the built-in models]
+    #[arg(long, value_name = "FILE")]
+    pub model: Vec<PathBuf>,
+    /// Threads [default: all]
+    #[arg(long, value_name = "N", value_parser = parse::threads)]
+    pub threads: Option<usize>,
+}
 
 /// The JSON of the command.
 #[derive(Serialize)]
@@ -58,7 +76,7 @@ struct Test {
 }
 
 /// Looks around, tests, and fails if a test does.
-pub fn run(args: args::Doctor) -> Result<(), Failure> {
+pub fn run(args: DoctorArgs) -> Result<(), Failure> {
     let engine = models::engine(Precision::F32)?;
     let models = Models::open(&args.model, engine)?;
     let threads = args.threads.unwrap_or_else(models::all_threads);

@@ -16,9 +16,8 @@ use flock_kg::eval::{EvalError, Evaluation, Metrics, Settings, Tally, bootstrap,
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::commands::analyse::beside;
-use crate::shared::args::ModelArgs;
 use crate::shared::failure::{Failure, error, json, message};
-use crate::shared::models::{self, Models};
+use crate::shared::models::{self, ModelArgs, Models};
 use crate::shared::table::{self, Side, grouped, printable};
 use crate::shared::training::{duration, on_interrupt, println};
 
@@ -38,7 +37,7 @@ other tie rules (realistic, optimistic), sides, relations, and what the walks re
 
 With --out a run that is cut off goes on where it was when the same command is given again. The same seed and options give \
 the same numbers on any number of threads.")]
-pub struct Args {
+pub struct EvalArgs {
     /// Datasets by name; a group (inductive_er, inductive_e, transductive, pretraining) or all stands for those of it in --data
     #[arg(value_name = "DATASET", required = true)]
     pub datasets: Vec<String>,
@@ -161,7 +160,7 @@ fn passes(text: &str) -> Result<Choice, String> {
 }
 
 /// Evaluates.
-pub fn run(args: Args) -> Result<(), Failure> {
+pub fn run(args: EvalArgs) -> Result<(), Failure> {
     // Whatever can be refused is refused before the first query is asked.
     let datasets = find(&args.data, &args.datasets)?;
     let published: Vec<(&PathBuf, Published)> = args
@@ -292,7 +291,7 @@ const TITLES: [&str; 12] =
     ["dataset", "task", "queries", "n", "P", "MRR", "Hits@1", "Hits@3", "Hits@10", "mean rank", "coverage", "seconds"];
 
 impl Rows {
-    fn new(args: &Args, datasets: &[Dataset]) -> Rows {
+    fn new(args: &EvalArgs, datasets: &[Dataset]) -> Rows {
         let longest = datasets.iter().map(|d| d.name.len()).max().unwrap_or(0);
         let form = (!args.json).then_some(args.format);
         Rows { form, name: longest.max("mean transductive (13)".len()), sampled: args.how.limit.is_some(), count: 0 }
@@ -469,7 +468,7 @@ fn details(e: &Evaluation, form: Form) -> Result<(), Failure> {
 }
 
 /// Ours beside published numbers. A file that is named after a task is for that task.
-fn comparison(path: &Path, published: &Published, results: &[Evaluation], args: &Args) -> Result<(), Failure> {
+fn comparison(path: &Path, published: &Published, results: &[Evaluation], args: &EvalArgs) -> Result<(), Failure> {
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().to_lowercase());
     let named = [Task::Entity, Task::Relation].into_iter().find(|t| name.contains(&t.to_string()));
     let of: Vec<&Evaluation> = results.iter().filter(|e| named.is_none_or(|task| task == e.task)).collect();
@@ -498,7 +497,7 @@ fn write_ranks(path: &Path, rows: &[RankRow]) -> Result<(), Failure> {
 }
 
 /// The differences from another run's ranks.
-fn against(ours: &[RankRow], theirs: &[RankRow], args: &Args) -> Result<(), Failure> {
+fn against(ours: &[RankRow], theirs: &[RankRow], args: &EvalArgs) -> Result<(), Failure> {
     let pairs = rank_rows::pair(ours, theirs);
     if pairs.unpaired > 0 {
         say!("warning: {} questions are in one run only; they are left out", grouped(pairs.unpaired as u64));

@@ -1,6 +1,7 @@
 //! `flock-kg explain`: the reasons for one answer.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 use flock_kg::ensemble::Ask;
 use flock_kg::eval::results::write_text;
@@ -9,14 +10,74 @@ use flock_kg::question::{BLANK, Question};
 
 use crate::commands::calibrate;
 use crate::commands::predict::probability;
-use crate::shared::args;
 use crate::shared::failure::{Failure, error, json};
-use crate::shared::load;
-use crate::shared::models::{self, Models};
+use crate::shared::load::{self, GraphArgs};
+use crate::shared::models::{self, ModelArgs, Models};
+use crate::shared::parse;
 use crate::shared::table::{self, Side, grouped, printable};
 
+/// Arguments of `explain`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Each reason is a way from the query to the answer that walks took, with its share of the answer's consensus. Weights \
+alone prove nothing: the edges of the best reasons are then hidden and the question asked again, beside as many \
+random edges around the same entities. A triple that the graph has is hidden from the start.
+
+Examples:
+  flock-kg explain data/countries.tsv Portugal borders Spain
+  flock-kg explain data/countries.tsv Portugal continent Europe --svg reasons.svg
+  flock-kg explain data/countries.tsv Spain borders Portugal --blank head --json")]
+pub struct ExplainArgs {
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    /// Head entity
+    pub head: String,
+    /// Relation
+    pub relation: String,
+    /// Tail entity
+    pub tail: String,
+    /// Which of the three is taken as the answer
+    #[arg(long, default_value = "tail", value_parser = ["head", "relation", "tail"])]
+    pub blank: String,
+    /// Reasons to list
+    #[arg(long, short = 'k', value_name = "K", default_value_t = 5, value_parser = parse::positive)]
+    pub top: usize,
+    /// How many of the model's last updates to look at
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = parse::positive)]
+    pub updates: usize,
+    /// How many of the best reasons to hide in the check
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = parse::positive)]
+    pub hide: usize,
+    /// How often to hide random edges instead
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub draws: u32,
+    /// Leave the check by deletion out
+    #[arg(long)]
+    pub no_check: bool,
+    /// Draw the reasons into this file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Base walk count n [default: by the size of the graph]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16384))]
+    pub walks: Option<u32>,
+    /// Passes with fresh walks
+    #[arg(long, value_name = "P", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub passes: u32,
+    /// Calibrations to use [default: GRAPH.calibration.json, if there is one]
+    #[arg(long, value_name = "FILE")]
+    pub calibration: Option<PathBuf>,
+    /// Seed of the walks
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// One JSON object
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub model: ModelArgs,
+}
+
 /// Explains one answer.
-pub fn run(args: args::Explain) -> Result<(), Failure> {
+pub fn run(args: ExplainArgs) -> Result<(), Failure> {
     let models = Models::open(&args.model.model, models::engine(args.model.precision)?)?;
     let pool = models::pool(args.model.threads)?;
     let (graph, _) = load::graph(&args.graph)?;

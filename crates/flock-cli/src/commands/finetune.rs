@@ -19,7 +19,7 @@ Examples:
 
 Of a graph file 5 % of the triples are kept for validation (--set data.holdout=0 for none); a dataset directory has its own. \
 Everything else is as in pretrain, and any value of configs/finetune.toml can be set.")]
-pub struct Args {
+pub struct FinetuneArgs {
     /// Checkpoint to start from [default: the built-in model of the task]
     #[arg(long, value_name = "FILE")]
     pub model: Option<PathBuf>,
@@ -31,7 +31,7 @@ pub struct Args {
 }
 
 /// Trains.
-pub fn run(args: Args) -> Result<(), Failure> {
+pub fn run(args: FinetuneArgs) -> Result<(), Failure> {
     let mut settings = args.flags.settings()?;
     put(&mut settings, "--task", "task", args.task);
     put(&mut settings, "--model", "model.from", args.model.map(|p| p.display().to_string()));

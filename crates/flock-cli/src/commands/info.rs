@@ -12,10 +12,9 @@ use flock_kg::model::View;
 use flock_kg::walk::WalkQuery;
 use serde::Serialize;
 
-use crate::shared::args;
 use crate::shared::failure::{Failure, error, json};
-use crate::shared::load;
-use crate::shared::models::{self, Models};
+use crate::shared::load::{self, GraphArgs};
+use crate::shared::models::{self, ModelArgs, Models};
 use crate::shared::table::{self, Side, grouped, printable};
 
 /// Relations listed.
@@ -24,6 +23,19 @@ const TOP: usize = 5;
 const MAX_TIMED: u32 = 128;
 /// Queries timed.
 const TIMED: usize = 3;
+
+/// Arguments of `info`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  flock-kg info data/countries.tsv\n  flock-kg info graph.nt.gz --json")]
+pub struct InfoArgs {
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    /// One JSON object
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub model: ModelArgs,
+}
 
 /// The JSON of the command.
 #[derive(Serialize)]
@@ -86,7 +98,7 @@ struct Cost {
 }
 
 /// Describes the graph.
-pub fn run(args: args::Info) -> Result<(), Failure> {
+pub fn run(args: InfoArgs) -> Result<(), Failure> {
     let models = Models::open(&args.model.model, models::engine(args.model.precision)?)?;
     let pool = models::pool(args.model.threads)?;
     let (graph, loaded) = load::graph(&args.graph)?;

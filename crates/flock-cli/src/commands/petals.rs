@@ -21,7 +21,7 @@ An instance is solved if the true target's logit is above the false one's by mor
 deterministic relation invariants cannot tell the two apart: they solve none. Each target is scored on walks of its own, as \
 published; --set protocol=shared_walks scores both on the walks of one query, which is easier. A run that was cut off goes on when the same \
 command is run again.")]
-pub struct Args {
+pub struct PetalsArgs {
     #[command(flatten)]
     pub common: Common,
     /// Times that all instances are seen
@@ -46,7 +46,7 @@ pub struct Args {
 }
 
 /// Trains and tests, or draws.
-pub fn run(args: Args) -> Result<(), Failure> {
+pub fn run(args: PetalsArgs) -> Result<(), Failure> {
     let mut settings = args.common.settings()?;
     put(&mut settings, "--epochs", "epochs", args.epochs);
     put(&mut settings, "--walks", "walks", args.walks);

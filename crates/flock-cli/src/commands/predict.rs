@@ -21,15 +21,93 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::commands::calibrate;
-use crate::shared::args;
 use crate::shared::batch::{self, Row};
 use crate::shared::failure::{Failure, error, json};
-use crate::shared::load;
-use crate::shared::models::{self, Loaded, Models};
+use crate::shared::load::{self, GraphArgs};
+use crate::shared::models::{self, Loaded, ModelArgs, Models};
+use crate::shared::parse;
 use crate::shared::table::{self, Side, grouped, printable};
 
+/// Arguments of `predict`.
+#[derive(clap::Args, Debug)]
+#[command(
+    override_usage = "flock-kg predict [OPTIONS] <GRAPH> <HEAD> <RELATION> <TAIL>      (one of the three is '?')\n       \
+                      flock-kg predict [OPTIONS] <GRAPH> --queries <FILE>",
+    after_help = "\
+Examples:
+  flock-kg predict data/countries.tsv Portugal borders '?'
+  flock-kg predict data/countries.tsv '?' capital Lisbon --novel --top 3
+  flock-kg predict data/countries.tsv Portugal '?' Spain --passes 8
+  flock-kg predict data/countries.tsv Portugal continent '?' --budget 2s --explain
+  printf 'Portugal\\tborders\\t?\\nFrance\\t?\\tSpain\\n' |
+    flock-kg predict data/countries.tsv --queries - --json
+
+Quote the '?': it is always the blank, even if something in the graph is called ?. A name that starts with - goes \
+after --.
+
+Rank = 1 + the number of candidates with a strictly higher score; candidates that no walk reached share one score.
+
+With --json each query is one line: query, answers (rank, name, logit, probability, spread, visits, known), unreached, \
+candidates, coverage, seed, walks, passes, model; with --explain answers have a reason, with --budget there is stopped, \
+after calibrate there is calibration, or calibration_unused with the reason. A query of a batch that fails is reported on standard error (with \
+--json also as a line with \"error\"), the others go on, and the exit status is 1.
+
+The same query, seed and options give the same answer, alone or in a batch, on any number of threads; with --budget \
+the clock decides how many passes there are."
+)]
+pub struct PredictArgs {
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    /// Head entity, or '?'
+    #[arg(required_unless_present = "queries")]
+    pub head: Option<String>,
+    /// Relation, or '?'
+    #[arg(required_unless_present = "queries")]
+    pub relation: Option<String>,
+    /// Tail entity, or '?'
+    #[arg(required_unless_present = "queries")]
+    pub tail: Option<String>,
+    /// Ask every row of a file: head, relation and tail separated by tabs (by commas if it is a .csv file), one
+    /// of them ?; - for standard input. Answers come as they are ready, in the order of the rows
+    #[arg(long, short, value_name = "FILE", conflicts_with_all = ["head", "relation", "tail"])]
+    pub queries: Option<PathBuf>,
+    /// Answers to list; 0 for all that a walk reached
+    #[arg(long, short = 'k', value_name = "K", default_value_t = 10)]
+    pub top: usize,
+    /// Leave out answers that the graph already has
+    #[arg(long)]
+    pub novel: bool,
+    /// Candidates: only the names in this file, one per line; all of them are ranked
+    #[arg(long, value_name = "FILE")]
+    pub among: Option<PathBuf>,
+    /// Base walk count n: 3n walks for an entity, 4n for a relation [default: by the size of the graph]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16384))]
+    pub walks: Option<u32>,
+    /// Passes with fresh walks, whose logits are averaged; more are steadier and take longer [default: 1]
+    #[arg(long, value_name = "P", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub passes: Option<u32>,
+    /// Add passes until so much time is up for each query (300ms, 2s) or the listed answers stop changing places;
+    /// --passes is then the most
+    #[arg(long, value_name = "TIME", value_parser = parse::duration)]
+    pub budget: Option<Duration>,
+    /// One line of reason for each answer: the way from the query that weighed most
+    #[arg(long)]
+    pub explain: bool,
+    /// Calibrations to use [default: GRAPH.calibration.json, if there is one]
+    #[arg(long, value_name = "FILE")]
+    pub calibration: Option<PathBuf>,
+    /// Seed of the walks
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// One JSON object per query
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub model: ModelArgs,
+}
+
 /// Answers what was asked.
-pub fn run(args: args::Predict) -> Result<(), Failure> {
+pub fn run(args: PredictArgs) -> Result<(), Failure> {
     let texts = match (&args.head, &args.relation, &args.tail) {
         (Some(head), Some(relation), Some(tail)) => Some([head.as_str(), relation, tail]),
         _ => None,
@@ -175,7 +253,7 @@ impl Among {
 
 /// A graph, its models and the options of the command line.
 struct Session<'a> {
-    args: &'a args::Predict,
+    args: &'a PredictArgs,
     graph: &'a Graph,
     models: &'a Models,
     pool: &'a rayon::ThreadPool,

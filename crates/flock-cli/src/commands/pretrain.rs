@@ -18,7 +18,7 @@ Examples:
 Relative paths in a config are seen from the current directory. The directory of the run gets last.safetensors, \
 best.safetensors (by validation MRR), ema.safetensors (if weights are averaged), metrics.jsonl, curve.svg, and state, \
 from which a run goes on after a crash, a full disk or Ctrl-C as if nothing had happened: run the same command again.")]
-pub struct Args {
+pub struct PretrainArgs {
     #[command(flatten)]
     pub flags: Flags,
     /// What the model learns to predict: entity or relation [default: entity]
@@ -27,7 +27,7 @@ pub struct Args {
 }
 
 /// Trains.
-pub fn run(args: Args) -> Result<(), Failure> {
+pub fn run(args: PretrainArgs) -> Result<(), Failure> {
     let mut settings = args.flags.settings()?;
     crate::shared::training::put(&mut settings, "--task", "task", args.task);
     let config = TrainConfig::resolve(&settings, TrainConfig::pretraining).map_err(error)?;

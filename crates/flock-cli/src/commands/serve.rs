@@ -1,7 +1,10 @@
 //! `flock-kg serve`: the graph over HTTP.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use clap::builder::NonEmptyStringValueParser;
 use flock_kg::calibrate::Calibrations;
 use flock_kg::checkpoint::Task;
 use flock_server::live::{EditsFile, Live, LiveError};
@@ -9,13 +12,88 @@ use flock_server::store::StoreRemedy;
 use flock_server::{Limits, Options, ServeError, bundled_graph, serve};
 
 use crate::commands::calibrate;
-use crate::shared::args;
 use crate::shared::failure::{Failure, error};
-use crate::shared::load;
-use crate::shared::models::{self, Models};
+use crate::shared::load::{self, GraphArgs, ReadingArgs};
+use crate::shared::models::{self, ModelArgs, Models};
+use crate::shared::parse;
+
+/// Arguments of `serve`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Without GRAPH the bundled graph is served. The page is at /, the API is described at /docs. Edits are kept beside the \
+graph in GRAPH.edits; the graph file itself is not touched. A token can also come from the environment variable \
+FLOCK_TOKEN, where other users of the machine do not see it.
+
+Examples:
+  flock-kg serve
+  flock-kg serve graph.tsv --model flock-entity.safetensors --listen 127.0.0.1:8000
+  FLOCK_TOKEN=secret flock-kg serve graph.tsv --listen 0.0.0.0:7878 --guard-reads")]
+pub struct ServeArgs {
+    /// Graph file [default: the bundled graph]
+    #[arg(value_name = "GRAPH")]
+    pub graph: Option<PathBuf>,
+    #[command(flatten)]
+    pub reading: ReadingArgs,
+    /// Address and port
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878")]
+    pub listen: SocketAddr,
+    /// A further host name to answer to on loopback, such as that of a proxy in front
+    #[arg(long, value_name = "NAME")]
+    pub host: Vec<String>,
+    /// What clients must show to change the graph (Authorization: Bearer …)
+    #[arg(long, env = "FLOCK_TOKEN", hide_env_values = true, value_parser = NonEmptyStringValueParser::new())]
+    pub token: Option<String>,
+    /// Ask for the token on reads as well
+    #[arg(long, requires = "token")]
+    pub guard_reads: bool,
+    /// Where edits are kept [default: GRAPH.edits]
+    #[arg(long, value_name = "FILE", requires = "graph")]
+    pub edits: Option<PathBuf>,
+    /// Apply edits that were made on another graph, such as an older version of GRAPH; they then belong to this one
+    #[arg(long, requires = "graph")]
+    pub adopt_edits: bool,
+    /// Calibrations to use [default: GRAPH.calibration.json, if there is one]
+    #[arg(long, value_name = "FILE", requires = "graph")]
+    pub calibration: Option<PathBuf>,
+    /// Most passes of a question
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub max_passes: u32,
+    /// Most base walks of a question
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=16384))]
+    pub max_walks: u32,
+    /// Most questions in a request
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = parse::positive)]
+    pub max_batch: usize,
+    /// Requests that may wait; more are answered 429
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = queue)]
+    pub queue: usize,
+    /// Connections one client may have open
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = parse::positive)]
+    pub connections_per_client: usize,
+    /// Time for an answer
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = deadline)]
+    pub deadline: Duration,
+    #[command(flatten)]
+    pub model: ModelArgs,
+}
+
+/// A server cannot let more wait than its semaphore can count.
+fn queue(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n) if (1..=1_000_000).contains(&n) => Ok(n),
+        _ => Err("expected a number from 1 to 1000000".to_string()),
+    }
+}
+
+fn deadline(text: &str) -> Result<Duration, String> {
+    match parse::duration(text)? {
+        Duration::ZERO => Err("expected more than no time".to_string()),
+        time => Ok(time),
+    }
+}
 
 /// Serves until interrupted.
-pub fn run(args: args::Serve) -> Result<(), Failure> {
+pub fn run(args: ServeArgs) -> Result<(), Failure> {
     let models = Models::open(&args.model.model, models::engine(args.model.precision)?)?;
     let pool = models::pool(args.model.threads)?;
     let (name, graph, edits, calibrations) = match args.graph {
@@ -29,7 +107,7 @@ pub fn run(args: args::Serve) -> Result<(), Failure> {
             let name = path.file_name().map_or_else(|| "graph".to_string(), |n| n.to_string_lossy().into_owned());
             let calibrations = calibrate::find(args.calibration.as_deref(), &path)?;
             let edits = args.edits.or_else(|| beside(&path));
-            let graph = args::GraphArgs { graph: path, reading: args.reading };
+            let graph = GraphArgs { graph: path, reading: args.reading };
             (name, load::graph(&graph)?.0, edits, calibrations)
         }
     };

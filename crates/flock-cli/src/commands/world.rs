@@ -22,7 +22,7 @@ Examples:
   flock-kg world --seed 7 --out runs/world-7 --svg world.svg
 
 train.txt has the facts that can be seen, test.txt the ones that follow by rules and were left out, and meta.json the rules.")]
-pub struct Args {
+pub struct WorldArgs {
     /// Seed of the world
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
@@ -38,7 +38,7 @@ pub struct Args {
 }
 
 /// Makes a world and writes it.
-pub fn run(args: Args) -> Result<(), Failure> {
+pub fn run(args: WorldArgs) -> Result<(), Failure> {
     let world = World::new(Key { seed: args.seed, pass: 0, update: 0, query: 0 }, 1);
     let io = |e: std::io::Error| Failure::Error(format!("{}: {e}", args.out.display()));
     std::fs::create_dir_all(&args.out).map_err(io)?;

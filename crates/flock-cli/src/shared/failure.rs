@@ -31,7 +31,7 @@ impl Failure {
                 ExitCode::FAILURE
             }
             Failure::Misuse(name, message) => {
-                let mut command = crate::shared::args::Args::command();
+                let mut command = crate::commands::Cli::command();
                 let misused = command.find_subcommand_mut(name).expect("it is one of ours");
                 let _ = misused.error(ErrorKind::ArgumentConflict, message).print();
                 ExitCode::from(2)

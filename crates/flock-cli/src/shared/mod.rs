@@ -3,10 +3,10 @@
 #[macro_use]
 mod say;
 
-pub mod args;
 pub mod batch;
 pub mod failure;
 pub mod load;
 pub mod models;
+pub mod parse;
 pub mod table;
 pub mod training;

@@ -1,8 +1,9 @@
-//! The models a command uses: those of `--model`, or the built-in ones.
+//! The models a command uses, those of `--model` or the built-in ones, and the threads they run on.
 
 use std::cell::OnceCell;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flock_kg::answers::ModelName;
 use flock_kg::bundled::{self, default_checkpoint};
 use flock_kg::checkpoint::{Checkpoint, Task};
@@ -12,6 +13,25 @@ use flock_kg::model::{Model, ModelError};
 use flock_server::ask::Served;
 
 use crate::shared::failure::{Failure, error};
+use crate::shared::parse;
+
+const MODEL: &str = "Model";
+
+/// The model and how it runs.
+#[derive(clap::Args, Debug)]
+pub struct ModelArgs {
+    /// Checkpoint (.safetensors); may be given twice, one for entities and one for relations [default: the
+    /// built-in model]
+    #[arg(long, help_heading = MODEL, value_name = "FILE")]
+    pub model: Vec<PathBuf>,
+    /// Threads [default: all]
+    #[arg(long, help_heading = MODEL, value_name = "N", value_parser = parse::threads)]
+    pub threads: Option<usize>,
+    /// Precision of multiplications: f32, or bf16, which is faster where the processor has it
+    #[arg(long, help_heading = MODEL, default_value = "f32", value_parser = PossibleValuesParser::new(["f32", "bf16"])
+        .try_map(|s| s.parse::<Precision>()))]
+    pub precision: Precision,
+}
 
 /// A model ready to run.
 pub struct Loaded {

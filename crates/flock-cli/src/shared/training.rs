@@ -12,8 +12,8 @@ use flock_kg::train::{Event, Progress, Session, Settings, Summary, TrainConfig, 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
-use crate::shared::args::Reading;
 use crate::shared::failure::{Failure, error, json};
+use crate::shared::load::ReadingArgs;
 use crate::shared::models;
 
 /// Without a terminal, a line every so often.
@@ -75,7 +75,7 @@ pub struct Flags {
     #[arg(long, value_name = "PATH")]
     pub graph: Vec<PathBuf>,
     #[command(flatten)]
-    pub reading: Reading,
+    pub reading: ReadingArgs,
     /// Steps of the optimiser
     #[arg(long, value_name = "N")]
     pub steps: Option<u64>,
@@ -101,7 +101,7 @@ impl Flags {
             let graphs: Vec<String> = self.graph.iter().map(|p| p.display().to_string()).collect();
             settings.put("--graph", "data.graphs", graphs);
         }
-        let Reading { format, columns, header, no_header, lenient } = &self.reading;
+        let ReadingArgs { format, columns, header, no_header, lenient } = &self.reading;
         put(&mut settings, "--format", "data.format", format.map(|f| f.to_string()));
         put(&mut settings, "--columns", "data.columns", columns.map(|c| c.map(|c| c + 1).to_vec()));
         put(&mut settings, "--header", "data.header", header.then_some(true));
