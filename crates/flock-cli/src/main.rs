@@ -10,11 +10,12 @@ mod commands;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
+use commands::Cli;
 
 fn main() -> ExitCode {
-    match commands::Cli::parse().command.run() {
+    match Cli::parse().command.run() {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => failure.report(Cli::command()),
     }
 }

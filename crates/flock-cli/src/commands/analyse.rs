@@ -9,7 +9,7 @@ use flock_kg::checkpoint::{Checkpoint, Processor, Task};
 use flock_kg::datasets::{Dataset, Group, TestSet};
 use flock_kg::ensemble::Ask;
 use flock_kg::eval::analyse::{Tried, Variant, once, passes};
-use flock_kg::eval::compare::{Published, Sheet, Style, caveat, compare};
+use flock_kg::eval::compare::{Published, Sheet, caveat};
 use flock_kg::eval::results::{Choice, Progress, read, write_text};
 use flock_kg::eval::{EvalError, Evaluation, Settings, density, embedding};
 use flock_kg::kernels::Engine;
@@ -17,10 +17,13 @@ use flock_kg::model::Model;
 use flock_kg::plot::{self, Axis, Point, Series};
 use rayon::ThreadPool;
 
-use crate::commands::eval::{Form, How, Show, find, print};
 use crate::shared::failure::{Failure, error};
+use crate::shared::interrupt::on_interrupt;
 use crate::shared::models::{self, ModelArgs};
-use crate::shared::training::{on_interrupt, println};
+use crate::shared::output::println;
+use crate::shared::progress::EvalProgress;
+use crate::shared::protocol::{ProtocolArgs, find_datasets};
+use crate::shared::sheet::{TableFormat, print_beside, print_sheet};
 
 /// Arguments of `analyse`.
 #[derive(clap::Args, Debug)]
@@ -91,7 +94,7 @@ pub struct Run {
     #[arg(long, value_name = "DIR")]
     pub data: PathBuf,
     #[command(flatten)]
-    pub how: How,
+    pub protocol: ProtocolArgs,
     #[command(flatten)]
     pub drawn: Drawn,
     #[command(flatten)]
@@ -123,9 +126,9 @@ pub struct Drawn {
     /// Write the picture here
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// Form of the table
+    /// TableFormat of the table
     #[arg(long, value_enum, default_value = "table")]
-    pub format: Form,
+    pub format: TableFormat,
 }
 
 /// Arguments of `relations`.
@@ -162,9 +165,9 @@ pub struct Compare {
     /// Published numbers (CSV)
     #[arg(long, value_name = "CSV")]
     pub published: PathBuf,
-    /// Form of the table
+    /// TableFormat of the table
     #[arg(long, value_enum, default_value = "table")]
-    pub format: Form,
+    pub format: TableFormat,
 }
 
 /// Analyses.
@@ -182,19 +185,9 @@ pub fn run(args: AnalyseArgs) -> Result<(), Failure> {
             if let Some(caveat) = caveat(&results) {
                 say!("{caveat}");
             }
-            beside(&results, &published, args.format)
+            print_beside(&results, &published, args.format)
         }
     }
-}
-
-/// Prints our results beside published ones.
-pub fn beside(results: &[&Evaluation], published: &Published, form: Form) -> Result<(), Failure> {
-    let style = match form {
-        Form::Table => Style::Marked("", "*"),
-        Form::Markdown => Style::Marked("**", "**"),
-        Form::Csv => Style::Plain,
-    };
-    print(&compare(results, published, style), form)
 }
 
 /// What a run works with.
@@ -227,9 +220,9 @@ impl Bench {
         name: String,
         work: impl FnOnce(&mut dyn FnMut(usize, usize) -> bool) -> Result<T, EvalError>,
     ) -> Result<T, Failure> {
-        let show = Show::new(name);
-        let result = work(&mut |done, total| show.tell(Progress { done, total, now: done }, &self.stop));
-        show.end();
+        let progress = EvalProgress::new(name);
+        let result = work(&mut |done, total| progress.tell(Progress { done, total, now: done }, &self.stop));
+        progress.end();
         match result {
             Err(EvalError::Stopped) => std::process::exit(130),
             result => result.map_err(error),
@@ -260,7 +253,7 @@ fn load(dataset: &Dataset, model: &Model, settings: &Settings) -> Result<(TestSe
 }
 
 fn over_passes(args: &Counted) -> Result<(), Failure> {
-    if args.run.how.passes != Choice::Published {
+    if args.run.protocol.passes != Choice::Published {
         return Err(Failure::Misuse(
             "analyse",
             "the numbers of passes are those of --counts, not of --passes".to_string(),
@@ -268,9 +261,9 @@ fn over_passes(args: &Counted) -> Result<(), Failure> {
     }
     let bench = Bench::new(&args.run.model)?;
     let model = bench.model(&bench.checkpoint)?;
-    let (settings, counts) = (args.run.how.settings(), args.counts(&[1, 2, 4, 8, 12, 16]));
+    let (settings, counts) = (args.run.protocol.settings(), args.counts(&[1, 2, 4, 8, 12, 16]));
     let mut all = Vec::new();
-    for dataset in find(&args.run.data, &args.run.datasets)? {
+    for dataset in find_datasets(&args.run.data, &args.run.datasets)? {
         let (set, ask) = load(&dataset, &model, &settings)?;
         let tried =
             bench.shown(dataset.name.clone(), |watch| passes(&model, &set, ask, &counts, &bench.pool, watch))?;
@@ -281,7 +274,7 @@ fn over_passes(args: &Counted) -> Result<(), Failure> {
 }
 
 fn over_walks(args: &Counted) -> Result<(), Failure> {
-    if args.run.how.walks != Choice::Rule {
+    if args.run.protocol.walks != Choice::Rule {
         return Err(Failure::Misuse(
             "analyse",
             "the numbers of walks are those of --counts, not of --walks".to_string(),
@@ -289,9 +282,9 @@ fn over_walks(args: &Counted) -> Result<(), Failure> {
     }
     let bench = Bench::new(&args.run.model)?;
     let model = bench.model(&bench.checkpoint)?;
-    let (settings, counts) = (args.run.how.settings(), args.counts(&[16, 32, 64, 128]));
+    let (settings, counts) = (args.run.protocol.settings(), args.counts(&[16, 32, 64, 128]));
     let (mut all, mut rings) = (Vec::new(), Vec::new());
-    for dataset in find(&args.run.data, &args.run.datasets)? {
+    for dataset in find_datasets(&args.run.data, &args.run.datasets)? {
         let (set, ask) = load(&dataset, &model, &Settings { walks: Choice::Rule, ..settings })?;
         let mut with_rule = counts.clone();
         with_rule.push(ask.walks);
@@ -361,7 +354,7 @@ fn report(label: &str, all: &[(String, Vec<Tried>)], drawn: &Drawn) -> Result<()
         row
     };
     let rows = all.iter().flat_map(|(name, tried)| tried.iter().map(move |t| row(name, t))).collect();
-    print(&Sheet { header: header.map(String::from).to_vec(), rows }, drawn.format)
+    print_sheet(&Sheet { header: header.map(String::from).to_vec(), rows }, drawn.format)
 }
 
 fn draw(picture: &str, drawn: &Drawn) -> Result<(), Failure> {
@@ -374,8 +367,8 @@ fn draw(picture: &str, drawn: &Drawn) -> Result<(), Failure> {
 fn ablations(args: &Run) -> Result<(), Failure> {
     let bench = Bench::new(&args.model)?;
     let model = bench.model(&bench.checkpoint)?;
-    let settings = args.how.settings();
-    let datasets = find(&args.data, &args.datasets)?;
+    let settings = args.protocol.settings();
+    let datasets = find_datasets(&args.data, &args.datasets)?;
     let mut all: Vec<(String, Vec<Tried>)> = Vec::new();
     // Only anonymous names depend on the length in the recurrent model.
     let possible = |v: &&Variant| **v != Variant::HalfLength || bench.checkpoint.meta.processor == Processor::Gru;
@@ -411,14 +404,14 @@ fn ablations(args: &Run) -> Result<(), Failure> {
 }
 
 fn relations(args: &Relations) -> Result<(), Failure> {
-    if args.run.how.limit.is_some() {
+    if args.run.protocol.limit.is_some() {
         let message = "no triples are predicted here that --limit could sample; hint: --questions";
         return Err(Failure::Misuse("analyse", message.to_string()));
     }
     let bench = Bench::new(&args.run.model)?;
     let model = bench.model(&bench.checkpoint)?;
-    let settings = args.run.how.settings();
-    let datasets = find(&args.run.data, &args.run.datasets)?;
+    let settings = args.run.protocol.settings();
+    let datasets = find_datasets(&args.run.data, &args.run.datasets)?;
     let [dataset] = &datasets[..] else {
         return Err(Failure::Error(format!("expected one dataset, found {}", datasets.len())));
     };
@@ -433,7 +426,10 @@ fn relations(args: &Relations) -> Result<(), Failure> {
         .map(|((r, _), (x, y))| Point { x: *x, y: *y, label: names.get(*r).to_string(), class: 0 })
         .collect();
     let rows = points.iter().map(|p| vec![p.label.clone(), format!("{:.4}", p.x), format!("{:.4}", p.y)]).collect();
-    print(&Sheet { header: ["relation", "first", "second"].map(String::from).to_vec(), rows }, args.run.drawn.format)?;
+    print_sheet(
+        &Sheet { header: ["relation", "first", "second"].map(String::from).to_vec(), rows },
+        args.run.drawn.format,
+    )?;
     let axis =
         |k: usize| format!("{} main direction ({:.0} % of the variance)", ["first", "second"][k], share[k] * 100.0);
     let (x, y) = (axis(0), axis(1));
@@ -472,11 +468,11 @@ fn densities(args: &Density) -> Result<(), Failure> {
     let row = |g: &density::Gain| {
         vec![g.dataset.clone(), g.group.to_string(), format!("{:.3e}", g.density), format!("{:+.1}", g.gain * 100.0)]
     };
-    print(&Sheet { header, rows: gains.iter().map(row).collect() }, args.drawn.format)?;
+    print_sheet(&Sheet { header, rows: gains.iter().map(row).collect() }, args.drawn.format)?;
     let found = fit.map_or("too few graphs for a correlation".to_string(), |f| {
         format!("Pearson r = {:.2}, p = {:.1e}, {} graphs (without Metafam)", f.r, f.p, gains.len())
     });
-    if args.drawn.format == Form::Table {
+    if args.drawn.format == TableFormat::Table {
         println(&found)?;
     }
     let class = |g: Group| Group::ALL.iter().position(|other| *other == g).unwrap_or(0);

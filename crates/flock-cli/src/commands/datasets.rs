@@ -10,9 +10,9 @@ use flock_kg::eval::compare::Sheet;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use crate::commands::eval::{Form, print};
 use crate::shared::failure::{Failure, error, json};
-use crate::shared::training::println;
+use crate::shared::output::println;
+use crate::shared::sheet::{TableFormat, print_sheet};
 
 /// Arguments of `datasets`.
 #[derive(clap::Args, Debug)]
@@ -35,7 +35,7 @@ pub struct DatasetsArgs {
     pub data: Option<PathBuf>,
     /// Form of the table
     #[arg(long, value_enum, default_value = "table")]
-    pub format: Form,
+    pub format: TableFormat,
     /// One JSON object per dataset
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
@@ -169,7 +169,7 @@ fn list(args: &DatasetsArgs) -> Result<(), Failure> {
         rows.push(row);
     }
     if !args.json {
-        print(&Sheet { header, rows }, args.format)?;
+        print_sheet(&Sheet { header, rows }, args.format)?;
     }
     wrong.iter().for_each(|line| say!("{line}"));
     if wrong.is_empty() { Ok(()) } else { Err(Failure::Reported) }

@@ -1,25 +1,24 @@
 //! `flock-kg eval`: ranks of held-out answers on benchmark datasets.
 
-use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use flock_kg::checkpoint::Task;
-use flock_kg::datasets::{Dataset, Group, Split, registry};
+use flock_kg::datasets::{Dataset, Group};
 use flock_kg::eval::compare::{Published, Sheet, Style, caveat, compare};
 use flock_kg::eval::rank_rows::{self, RankRow};
 use flock_kg::eval::record::Record;
-use flock_kg::eval::results::{Choice, Progress, write_text};
-use flock_kg::eval::{EvalError, Evaluation, Metrics, Settings, Tally, bootstrap, evaluate_ranked};
-use indicatif::{ProgressBar, ProgressStyle};
+use flock_kg::eval::results::{Progress, write_text};
+use flock_kg::eval::{EvalError, Evaluation, Metrics, Tally, bootstrap, evaluate_ranked};
 
-use crate::commands::analyse::beside;
 use crate::shared::failure::{Failure, error, json, message};
+use crate::shared::interrupt::on_interrupt;
 use crate::shared::models::{self, ModelArgs, Models};
-use crate::shared::table::{self, Side, grouped, printable};
-use crate::shared::training::{duration, on_interrupt, println};
+use crate::shared::output::{print, println};
+use crate::shared::progress::EvalProgress;
+use crate::shared::protocol::{ProtocolArgs, find_datasets};
+use crate::shared::sheet::{TableFormat, print_beside, print_sheet};
+use crate::shared::table::grouped;
 
 /// Arguments of `eval`.
 #[derive(clap::Args, Debug)]
@@ -48,7 +47,7 @@ pub struct EvalArgs {
     #[arg(long, value_enum)]
     pub task: Option<TaskArg>,
     #[command(flatten)]
-    pub how: How,
+    pub protocol: ProtocolArgs,
     /// Results as a JSON list on standard output
     #[arg(long)]
     pub json: bool,
@@ -70,47 +69,14 @@ pub struct EvalArgs {
     /// With --against: the mean once more without this dataset; may be given again
     #[arg(long, value_name = "DATASET", requires = "against")]
     pub without: Vec<String>,
-    /// Form of the tables
+    /// TableFormat of the tables
     #[arg(long, value_enum, default_value = "table", conflicts_with = "json")]
-    pub format: Form,
+    pub format: TableFormat,
     /// More tables: tie rules, sides, answers reached, kinds of questions, relations
     #[arg(long, conflicts_with = "json")]
     pub details: bool,
     #[command(flatten)]
     pub model: ModelArgs,
-}
-
-/// How queries are asked, and which.
-#[derive(clap::Args, Debug)]
-pub struct How {
-    /// Triples to predict
-    #[arg(long, value_enum, default_value = "test")]
-    pub split: SplitArg,
-    /// Base walk count n: a number, rule (the checkpoint's, by the size of the graph) or published
-    #[arg(long, value_name = "N", default_value = "rule", value_parser = walks)]
-    pub walks: Choice,
-    /// Passes whose logits are averaged: a number, or published (16 for most graphs)
-    #[arg(long, value_name = "P", default_value = "published", value_parser = passes)]
-    pub passes: Choice,
-    /// Predict a seeded sample of so many triples, and say how sure that is
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub limit: Option<u64>,
-    /// Seed of walks and sample
-    #[arg(long, default_value_t = 0)]
-    pub seed: u64,
-}
-
-impl How {
-    /// The same for the library.
-    pub fn settings(&self) -> Settings {
-        Settings {
-            split: if self.split == SplitArg::Valid { Split::Valid } else { Split::Test },
-            walks: self.walks,
-            passes: self.passes,
-            seed: self.seed,
-            limit: self.limit.map(|n| n as usize),
-        }
-    }
 }
 
 /// What is predicted.
@@ -122,47 +88,10 @@ pub enum TaskArg {
     Relation,
 }
 
-/// Which triples are predicted.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
-pub enum SplitArg {
-    /// test.txt
-    Test,
-    /// valid.txt
-    Valid,
-}
-
-/// Form of a table.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Form {
-    /// Columns
-    Table,
-    /// Markdown
-    Markdown,
-    /// Comma-separated
-    Csv,
-}
-
-fn walks(text: &str) -> Result<Choice, String> {
-    match (text, text.parse()) {
-        ("rule", _) => Ok(Choice::Rule),
-        ("published", _) => Ok(Choice::Published),
-        (_, Ok(n @ 1..=16384)) => Ok(Choice::Given(n)),
-        _ => Err("expected a number from 1 to 16384, rule or published".to_string()),
-    }
-}
-
-fn passes(text: &str) -> Result<Choice, String> {
-    match (text, text.parse()) {
-        ("published", _) => Ok(Choice::Published),
-        (_, Ok(passes @ 1..=4096)) => Ok(Choice::Given(passes)),
-        _ => Err("expected a number from 1 to 4096, or published".to_string()),
-    }
-}
-
 /// Evaluates.
 pub fn run(args: EvalArgs) -> Result<(), Failure> {
     // Whatever can be refused is refused before the first query is asked.
-    let datasets = find(&args.data, &args.datasets)?;
+    let datasets = find_datasets(&args.data, &args.datasets)?;
     let published: Vec<(&PathBuf, Published)> = args
         .compare
         .iter()
@@ -202,12 +131,12 @@ pub fn run(args: EvalArgs) -> Result<(), Failure> {
     let mut rows = Rows::new(&args, &datasets);
     for (number, (dataset, task)) in datasets.iter().flat_map(|d| tasks.iter().map(move |t| (d, *t))).enumerate() {
         let loaded = models.get(task)?;
-        let show = Show::new(format!("{} ({}/{})", dataset.name, number + 1, datasets.len() * tasks.len()));
-        let settings = args.how.settings();
-        let mut watch = |p: Progress| show.tell(p, &stop);
+        let progress = EvalProgress::new(format!("{} ({}/{})", dataset.name, number + 1, datasets.len() * tasks.len()));
+        let settings = args.protocol.settings();
+        let mut watch = |p: Progress| progress.tell(p, &stop);
         let result =
             evaluate_ranked(dataset, &loaded.model, &loaded.name, &settings, &pool, record.as_mut(), &mut watch);
-        show.end();
+        progress.end();
         let result = match result {
             Err(EvalError::Stopped) => stopped(partial.as_deref()),
             result => result.map_err(|e| Failure::Error(format!("{}: {}", dataset.name, message(&e))))?,
@@ -246,31 +175,6 @@ pub fn run(args: EvalArgs) -> Result<(), Failure> {
     }
 }
 
-/// The datasets called so, without repetition.
-pub fn find(data: &Path, names: &[String]) -> Result<Vec<Dataset>, Failure> {
-    let mut found: Vec<Dataset> = Vec::new();
-    for name in names {
-        let group = Group::ALL.into_iter().find(|g| g.to_string() == *name);
-        let members: Vec<&str> = if group.is_some() || name == "all" {
-            let is_member = |e: &&registry::Entry| group.is_none_or(|g| g == e.group) && data.join(e.name).is_dir();
-            let members: Vec<&str> = registry::entries().iter().filter(is_member).map(|e| e.name).collect();
-            if members.is_empty() {
-                return Err(Failure::Error(format!("{}: no dataset of {name} there", data.display())));
-            }
-            members
-        } else {
-            vec![name]
-        };
-        for member in members {
-            let dataset = Dataset::find(data, member).map_err(error)?;
-            if found.iter().all(|d| d.dir != dataset.dir) {
-                found.push(dataset);
-            }
-        }
-    }
-    Ok(found)
-}
-
 fn stopped(partial: Option<&Path>) -> ! {
     match partial {
         Some(path) => say!("stopped; the same command goes on from {}", path.display()),
@@ -281,8 +185,8 @@ fn stopped(partial: Option<&Path>) -> ! {
 
 /// The main table, a row as soon as a dataset is done.
 struct Rows {
-    form: Option<Form>, // none: JSON
-    name: usize,        // width of the names
+    form: Option<TableFormat>, // none: JSON
+    name: usize,               // width of the names
     sampled: bool,
     count: usize,
 }
@@ -294,7 +198,12 @@ impl Rows {
     fn new(args: &EvalArgs, datasets: &[Dataset]) -> Rows {
         let longest = datasets.iter().map(|d| d.name.len()).max().unwrap_or(0);
         let form = (!args.json).then_some(args.format);
-        Rows { form, name: longest.max("mean transductive (13)".len()), sampled: args.how.limit.is_some(), count: 0 }
+        Rows {
+            form,
+            name: longest.max("mean transductive (13)".len()),
+            sampled: args.protocol.limit.is_some(),
+            count: 0,
+        }
     }
 
     fn add(&mut self, e: &Evaluation) -> Result<(), Failure> {
@@ -302,7 +211,7 @@ impl Rows {
         match self.form {
             None => {
                 let before = if self.count == 1 { "[\n" } else { ",\n" };
-                return write(&format!("{before}{}", json(e)?));
+                return print(&format!("{before}{}", json(e)?));
             }
             Some(form) if self.count == 1 => {
                 let mut titles: Vec<String> = TITLES.map(String::from).to_vec();
@@ -310,7 +219,7 @@ impl Rows {
                     titles.insert(6, "±95 %".to_string());
                 }
                 self.line(form, &titles)?;
-                if form == Form::Markdown {
+                if form == TableFormat::Markdown {
                     println(&format!("|---|---|{}", "---:|".repeat(titles.len() - 2)))?;
                 }
             }
@@ -348,9 +257,9 @@ impl Rows {
         self.line(form, &cells)
     }
 
-    fn line(&self, form: Form, cells: &[String]) -> Result<(), Failure> {
+    fn line(&self, form: TableFormat, cells: &[String]) -> Result<(), Failure> {
         let text = match form {
-            Form::Table => {
+            TableFormat::Table => {
                 let pad = |(i, cell): (usize, &String)| match i {
                     0 => format!("{cell:<w$}", w = self.name),
                     1 => format!("{cell:<w$}", w = if i == 1 { 8 } else { 9 }),
@@ -358,8 +267,8 @@ impl Rows {
                 };
                 cells.iter().enumerate().map(pad).collect::<Vec<_>>().join(" ").trim_end().to_string()
             }
-            Form::Markdown => format!("| {} |", cells.join(" | ")),
-            Form::Csv => cells.join(","),
+            TableFormat::Markdown => format!("| {} |", cells.join(" | ")),
+            TableFormat::Csv => cells.join(","),
         };
         println(&text)
     }
@@ -367,7 +276,7 @@ impl Rows {
     /// Means over groups, each dataset counting the same.
     fn end(&self, results: &[Evaluation]) -> Result<(), Failure> {
         if self.form.is_none() {
-            return write(if self.count == 0 { "[]\n" } else { "\n]\n" });
+            return print(if self.count == 0 { "[]\n" } else { "\n]\n" });
         }
         for task in [Task::Entity, Task::Relation] {
             let of = |keep: &dyn Fn(Group) -> bool| -> Vec<&Evaluation> {
@@ -399,38 +308,13 @@ impl Rows {
     }
 }
 
-fn write(text: &str) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    Ok(out.flush()?)
-}
-
-/// Prints a table in its form.
-pub fn print(sheet: &Sheet, form: Form) -> Result<(), Failure> {
-    match form {
-        Form::Markdown => write(&sheet.markdown()),
-        Form::Csv => write(&sheet.csv()),
-        Form::Table => {
-            let mut sides = vec![Side::Right; sheet.header.len()];
-            sides[0] = Side::Left;
-            let rows: Vec<Vec<String>> = std::iter::once(&sheet.header)
-                .chain(&sheet.rows)
-                .map(|row| row.iter().map(|cell| printable(cell).into_owned()).collect())
-                .collect();
-            let mut out = std::io::stdout().lock();
-            table::write(&mut out, &sides, &rows)?;
-            Ok(out.flush()?)
-        }
-    }
-}
-
 /// Tie rules, sides, reached answers and relations of one dataset.
-fn details(e: &Evaluation, form: Form) -> Result<(), Failure> {
+fn details(e: &Evaluation, form: TableFormat) -> Result<(), Failure> {
     let title = format!("{}, {}, {}: {} distinct queries", e.dataset, e.task, e.split, grouped(e.asked as u64));
     println(&match form {
-        Form::Markdown => format!("\n**{title}**\n"),
-        Form::Csv => format!("\n# {title}"),
-        Form::Table => format!("\n{title}"),
+        TableFormat::Markdown => format!("\n**{title}**\n"),
+        TableFormat::Csv => format!("\n# {title}"),
+        TableFormat::Table => format!("\n{title}"),
     })?;
     let header = ["what", "queries", "MRR", "Hits@1", "Hits@3", "Hits@10", "mean rank", "coverage"];
     let mut sheet = Sheet { header: header.map(String::from).to_vec(), rows: Vec::new() };
@@ -464,7 +348,7 @@ fn details(e: &Evaluation, form: Form) -> Result<(), Failure> {
     for r in &c.relations {
         add(&format!("relation {}", r.relation), r.tally.queries, &r.tally.pessimistic, Some(r.coverage));
     }
-    print(&sheet, form)
+    print_sheet(&sheet, form)
 }
 
 /// Ours beside published numbers. A file that is named after a task is for that task.
@@ -480,11 +364,11 @@ fn comparison(path: &Path, published: &Published, results: &[Evaluation], args: 
         return Ok(());
     }
     println(&match args.format {
-        Form::Table => format!("\nbeside {}, * the best{caveat}", path.display()),
-        Form::Markdown => format!("\nbeside {}{caveat}\n", path.display()),
-        Form::Csv => String::new(),
+        TableFormat::Table => format!("\nbeside {}, * the best{caveat}", path.display()),
+        TableFormat::Markdown => format!("\nbeside {}{caveat}\n", path.display()),
+        TableFormat::Csv => String::new(),
     })?;
-    beside(&of, published, args.format)
+    print_beside(&of, published, args.format)
 }
 
 /// Writes the file of `--ranks`, whole or not at all.
@@ -507,59 +391,11 @@ fn against(ours: &[RankRow], theirs: &[RankRow], args: &EvalArgs) -> Result<(), 
             "--against: no question in common; hint: the same datasets, split, --limit and --seed".to_string(),
         ));
     }
-    let sheet = bootstrap::sheet(&bootstrap::differences(&pairs, &args.without, args.how.seed));
+    let sheet = bootstrap::sheet(&bootstrap::differences(&pairs, &args.without, args.protocol.seed));
     if args.json {
         say!("{}", sheet.markdown().trim_end());
         return Ok(());
     }
     println("")?;
-    print(&sheet, args.format)
-}
-
-/// A bar on a terminal, else a line now and then.
-pub struct Show {
-    name: String,
-    bar: Option<ProgressBar>,
-    started: Instant,
-    said: std::cell::Cell<Instant>,
-}
-
-/// How often a line is written where no bar can be shown.
-const EVERY: Duration = Duration::from_secs(30);
-
-impl Show {
-    /// Shows how far `name` is.
-    pub fn new(name: String) -> Show {
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::no_length();
-            let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg}");
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-            bar.set_message(name.clone());
-            bar
-        });
-        Show { name, bar, started: Instant::now(), said: std::cell::Cell::new(Instant::now()) }
-    }
-
-    /// Tells; false if the run is to stop.
-    pub fn tell(&self, p: Progress, stop: &AtomicBool) -> bool {
-        let rate = p.now as f64 / self.started.elapsed().as_secs_f64().max(1e-9);
-        let left = Duration::from_secs_f64((p.total - p.done) as f64 / rate.max(1e-9));
-        let message = format!("{} · {rate:.1} queries/s · {} left", self.name, duration(left));
-        if let Some(bar) = &self.bar {
-            bar.set_length(p.total as u64);
-            bar.set_position(p.done as u64);
-            bar.set_message(message);
-        } else if self.said.get().elapsed() >= EVERY {
-            say!("{}/{} {message}", p.done, p.total);
-            self.said.set(Instant::now());
-        }
-        !stop.load(Ordering::Relaxed)
-    }
-
-    /// Takes the bar away.
-    pub fn end(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-    }
+    print_sheet(&sheet, args.format)
 }

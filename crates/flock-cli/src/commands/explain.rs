@@ -8,13 +8,12 @@ use flock_kg::eval::results::write_text;
 use flock_kg::explain::{ExplainOptions, Explanation, explain, svg};
 use flock_kg::question::{BLANK, Question};
 
-use crate::commands::calibrate;
-use crate::commands::predict::probability;
+use crate::shared::calibrations;
 use crate::shared::failure::{Failure, error, json};
 use crate::shared::load::{self, GraphArgs};
 use crate::shared::models::{self, ModelArgs, Models};
 use crate::shared::parse;
-use crate::shared::table::{self, Side, grouped, printable};
+use crate::shared::table::{self, Side, grouped, printable, probability};
 
 /// Arguments of `explain`.
 #[derive(clap::Args, Debug)]
@@ -81,7 +80,7 @@ pub fn run(args: ExplainArgs) -> Result<(), Failure> {
     let models = Models::open(&args.model.model, models::engine(args.model.precision)?)?;
     let pool = models::pool(args.model.threads)?;
     let (graph, _) = load::graph(&args.graph)?;
-    let calibrations = calibrate::find(args.calibration.as_deref(), &args.graph.graph)?;
+    let calibrations = calibrations::find(args.calibration.as_deref(), &args.graph.graph)?;
     let mut texts = [args.head.as_str(), &args.relation, &args.tail];
     let place = ["head", "relation", "tail"].iter().position(|b| *b == args.blank).unwrap_or(2);
     let answer = std::mem::replace(&mut texts[place], BLANK);
@@ -105,7 +104,7 @@ pub fn run(args: ExplainArgs) -> Result<(), Failure> {
         None => explanation,
     };
     if let Some(why) = &explanation.calibration_unused {
-        calibrate::warn_unused(args.calibration.as_deref(), &args.graph.graph, why);
+        calibrations::warn_unused(args.calibration.as_deref(), &args.graph.graph, why);
     }
     let show = |name: &str| printable(&graph.display(name)).into_owned();
     if let Some(path) = &args.svg {

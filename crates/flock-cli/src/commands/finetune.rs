@@ -7,7 +7,7 @@ use flock_kg::checkpoint::Checkpoint;
 use flock_kg::train::TrainConfig;
 
 use crate::shared::failure::{Failure, error};
-use crate::shared::training::{Flags, put, run as train};
+use crate::shared::training::{TrainArgs, put, run as train};
 
 /// Arguments of `finetune`.
 #[derive(clap::Args, Debug)]
@@ -27,12 +27,12 @@ pub struct FinetuneArgs {
     #[arg(long)]
     pub task: Option<String>,
     #[command(flatten)]
-    pub flags: Flags,
+    pub train: TrainArgs,
 }
 
 /// Trains.
 pub fn run(args: FinetuneArgs) -> Result<(), Failure> {
-    let mut settings = args.flags.settings()?;
+    let mut settings = args.train.settings()?;
     put(&mut settings, "--task", "task", args.task);
     put(&mut settings, "--model", "model.from", args.model.map(|p| p.display().to_string()));
     match settings.get("model.from").and_then(|v| v.as_str()).map(PathBuf::from) {
@@ -45,5 +45,5 @@ pub fn run(args: FinetuneArgs) -> Result<(), Failure> {
     }
     let config = TrainConfig::resolve(&settings, TrainConfig::finetuning).map_err(error)?;
     let name = config.data.graphs[0].file_stem().map_or_else(Default::default, |n| n.to_string_lossy().into_owned());
-    train(&args.flags.common, &config, PathBuf::from(format!("runs/finetune-{name}-{}", config.task)))
+    train(&args.train.run, &config, PathBuf::from(format!("runs/finetune-{name}-{}", config.task)))
 }

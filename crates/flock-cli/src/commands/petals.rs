@@ -7,7 +7,8 @@ use flock_kg::petals;
 use flock_kg::train::{PetalsConfig, PetalsProtocol, PetalsReport, petals as train};
 
 use crate::shared::failure::{Failure, error, json};
-use crate::shared::training::{Common, println, put, stopped, with_session};
+use crate::shared::output::println;
+use crate::shared::training::{RunArgs, put, stopped, with_session};
 
 /// Arguments of `petals`.
 #[derive(clap::Args, Debug)]
@@ -23,7 +24,7 @@ published; --set protocol=shared_walks scores both on the walks of one query, wh
 command is run again.")]
 pub struct PetalsArgs {
     #[command(flatten)]
-    pub common: Common,
+    pub run: RunArgs,
     /// Times that all instances are seen
     #[arg(long, value_name = "N")]
     pub epochs: Option<u64>,
@@ -47,7 +48,7 @@ pub struct PetalsArgs {
 
 /// Trains and tests, or draws.
 pub fn run(args: PetalsArgs) -> Result<(), Failure> {
-    let mut settings = args.common.settings()?;
+    let mut settings = args.run.settings()?;
     put(&mut settings, "--epochs", "epochs", args.epochs);
     put(&mut settings, "--walks", "walks", args.walks);
     put(&mut settings, "--length", "length", args.length);
@@ -59,11 +60,11 @@ pub fn run(args: PetalsArgs) -> Result<(), Failure> {
         return write_text(&path, &picture).map_err(error);
     }
     let dir = config.output.dir.clone().unwrap_or_else(|| PathBuf::from(format!("runs/petals-{}", config.seed)));
-    match with_session(&args.common, config.optimiser.precision.into(), config.threads, |session| {
+    match with_session(&args.run, config.optimiser.precision.into(), config.threads, |session| {
         train(&config, &dir, session)
     })? {
         None => stopped(&dir.display().to_string()),
-        Some(report) if args.common.json => println(&json(&report)?),
+        Some(report) if args.run.json => println(&json(&report)?),
         Some(report) => println(&describe(&report)),
     }
 }

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::fs;
-use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
@@ -17,16 +17,17 @@ use flock_kg::explain::{ExplainOptions, evidence};
 use flock_kg::graph::{Graph, Names};
 use flock_kg::model::View;
 use flock_kg::question::{Blank, Question};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
 
-use crate::commands::calibrate;
 use crate::shared::batch::{self, Row};
+use crate::shared::calibrations;
 use crate::shared::failure::{Failure, error, json};
 use crate::shared::load::{self, GraphArgs};
 use crate::shared::models::{self, Loaded, ModelArgs, Models};
 use crate::shared::parse;
-use crate::shared::table::{self, Side, grouped, printable};
+use crate::shared::progress::batch_bar;
+use crate::shared::table::{self, Side, grouped, printable, probability};
 
 /// Arguments of `predict`.
 #[derive(clap::Args, Debug)]
@@ -128,7 +129,7 @@ pub fn run(args: PredictArgs) -> Result<(), Failure> {
     let rows = args.queries.as_deref().map(batch::read).transpose()?;
     let pool = models::pool(args.model.threads)?;
     let (graph, _) = load::graph(&args.graph)?;
-    let calibrations = calibrate::find(args.calibration.as_deref(), &args.graph.graph)?;
+    let calibrations = calibrations::find(args.calibration.as_deref(), &args.graph.graph)?;
     let session = Session {
         args: &args,
         graph: &graph,
@@ -152,7 +153,7 @@ pub fn run(args: PredictArgs) -> Result<(), Failure> {
             Ok(out.flush()?)
         }
         (None, Some(rows), Some(path)) => {
-            let bar = progress_bar(path);
+            let bar = batch_bar(path);
             let counts = session.batch(rows, &bar);
             bar.finish_and_clear();
             match counts? {
@@ -372,7 +373,7 @@ impl<'a> Session<'a> {
         if let Some(why) = &reply.calibration_unused
             && self.warned.set(()).is_ok()
         {
-            calibrate::warn_unused(self.args.calibration.as_deref(), &self.args.graph.graph, why);
+            calibrations::warn_unused(self.args.calibration.as_deref(), &self.args.graph.graph, why);
         }
         if self.args.explain {
             reply = self.with_reasons(reply, question, ask)?;
@@ -521,31 +522,4 @@ impl<'a> Session<'a> {
             _ => Ok(question),
         }
     }
-}
-
-/// 0.1234, or 1.2e-7 where that would show nothing.
-pub fn probability(p: f64) -> String {
-    if p < 1e-4 { format!("{p:.1e}") } else { format!("{p:.4}") }
-}
-
-/// A bar on a terminal, nothing elsewhere.
-fn progress_bar(path: &Path) -> ProgressBar {
-    if !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let lines = |text: Vec<u8>| text.split(|b| *b == b'\n').filter(|l| !l.trim_ascii().is_empty()).count() as u64;
-    let bar = match fs::metadata(path) {
-        Ok(about) if about.is_file() => ProgressBar::new(fs::read(path).map_or(0, lines)),
-        _ => ProgressBar::new_spinner(),
-    };
-    let template = match bar.length() {
-        Some(_) => "{wide_bar} {pos}/{len} queries  {per_sec}",
-        None => "{spinner} {pos} queries  {per_sec}",
-    };
-    // A template that does not parse would leave the default style, which is no reason to fail.
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use flock_kg::train::TrainConfig;
 
 use crate::shared::failure::{Failure, error};
-use crate::shared::training::{Flags, run as train};
+use crate::shared::training::{TrainArgs, put, run as train};
 
 /// Arguments of `pretrain`.
 #[derive(clap::Args, Debug)]
@@ -20,7 +20,7 @@ best.safetensors (by validation MRR), ema.safetensors (if weights are averaged),
 from which a run goes on after a crash, a full disk or Ctrl-C as if nothing had happened: run the same command again.")]
 pub struct PretrainArgs {
     #[command(flatten)]
-    pub flags: Flags,
+    pub train: TrainArgs,
     /// What the model learns to predict: entity or relation [default: entity]
     #[arg(long)]
     pub task: Option<String>,
@@ -28,9 +28,9 @@ pub struct PretrainArgs {
 
 /// Trains.
 pub fn run(args: PretrainArgs) -> Result<(), Failure> {
-    let mut settings = args.flags.settings()?;
-    crate::shared::training::put(&mut settings, "--task", "task", args.task);
+    let mut settings = args.train.settings()?;
+    put(&mut settings, "--task", "task", args.task);
     let config = TrainConfig::resolve(&settings, TrainConfig::pretraining).map_err(error)?;
     let dir = PathBuf::from(format!("runs/pretrain-{}", config.task));
-    train(&args.flags.common, &config, dir)
+    train(&args.train.run, &config, dir)
 }

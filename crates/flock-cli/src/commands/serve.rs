@@ -11,7 +11,7 @@ use flock_server::live::{EditsFile, Live, LiveError};
 use flock_server::store::StoreRemedy;
 use flock_server::{Limits, Options, ServeError, bundled_graph, serve};
 
-use crate::commands::calibrate;
+use crate::shared::calibrations;
 use crate::shared::failure::{Failure, error};
 use crate::shared::load::{self, GraphArgs, ReadingArgs};
 use crate::shared::models::{self, ModelArgs, Models};
@@ -105,7 +105,7 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
         None => ("countries (bundled)".to_string(), bundled_graph().map_err(error)?, None, Calibrations::default()),
         Some(path) => {
             let name = path.file_name().map_or_else(|| "graph".to_string(), |n| n.to_string_lossy().into_owned());
-            let calibrations = calibrate::find(args.calibration.as_deref(), &path)?;
+            let calibrations = calibrations::find(args.calibration.as_deref(), &path)?;
             let edits = args.edits.or_else(|| beside(&path));
             let graph = GraphArgs { graph: path, reading: args.reading };
             (name, load::graph(&graph)?.0, edits, calibrations)

@@ -11,7 +11,7 @@ use flock_kg::plot::{self, Axis, Series};
 use flock_kg::walk::Key;
 
 use crate::shared::failure::{Failure, error, json};
-use crate::shared::training::println;
+use crate::shared::output::println;
 
 /// Arguments of `world`.
 #[derive(clap::Args, Debug)]

@@ -4,7 +4,6 @@ use std::error::Error;
 use std::io;
 use std::process::ExitCode;
 
-use clap::CommandFactory;
 use clap::error::ErrorKind;
 use flock_kg::graph::{LoadError, Remedy};
 use serde::Serialize;
@@ -23,16 +22,15 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Says what happened and gives the exit status.
-    pub fn report(self) -> ExitCode {
+    /// Says what happened and gives the exit status. `cli` is the whole command line.
+    pub fn report(self, mut cli: clap::Command) -> ExitCode {
         match self {
             Failure::Error(message) => {
                 say!("error: {message}");
                 ExitCode::FAILURE
             }
             Failure::Misuse(name, message) => {
-                let mut command = crate::commands::Cli::command();
-                let misused = command.find_subcommand_mut(name).expect("it is one of ours");
+                let misused = cli.find_subcommand_mut(name).expect("it is one of ours");
                 let _ = misused.error(ErrorKind::ArgumentConflict, message).print();
                 ExitCode::from(2)
             }

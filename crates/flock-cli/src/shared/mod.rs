@@ -4,9 +4,15 @@
 mod say;
 
 pub mod batch;
+pub mod calibrations;
 pub mod failure;
+pub mod interrupt;
 pub mod load;
 pub mod models;
+pub mod output;
 pub mod parse;
+pub mod progress;
+pub mod protocol;
+pub mod sheet;
 pub mod table;
 pub mod training;

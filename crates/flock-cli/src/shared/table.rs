@@ -49,6 +49,11 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
+/// 0.1234, or 1.2e-7 where that would show nothing.
+pub fn probability(p: f64) -> String {
+    if p < 1e-4 { format!("{p:.1e}") } else { format!("{p:.4}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

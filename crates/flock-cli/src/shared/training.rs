@@ -1,27 +1,23 @@
-//! What `pretrain`, `finetune` and `petals` share: settings, the machinery of a run, and what it shows while it runs.
+//! What `pretrain`, `finetune` and `petals` share: arguments as settings, and the machinery of a run.
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flock_kg::gradient::FastGradient;
 use flock_kg::kernels::{Precision, peak};
-use flock_kg::train::{Event, Progress, Session, Settings, Summary, TrainConfig, TrainError, train};
-use indicatif::{ProgressBar, ProgressStyle};
+use flock_kg::train::{Session, Settings, Summary, TrainConfig, TrainError, train};
 use serde_json::Value;
 
 use crate::shared::failure::{Failure, error, json};
+use crate::shared::interrupt::on_interrupt;
 use crate::shared::load::ReadingArgs;
 use crate::shared::models;
+use crate::shared::output::println;
+use crate::shared::progress::TrainProgress;
 
-/// Without a terminal, a line every so often.
-const EVERY: Duration = Duration::from_secs(10);
-
-/// Flags of every run.
+/// TrainArgs of every run.
 #[derive(clap::Args, Debug)]
-pub struct Common {
+pub struct RunArgs {
     /// Config file (TOML); configs/ has commented examples
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -48,7 +44,7 @@ pub struct Common {
     pub json: bool,
 }
 
-impl Common {
+impl RunArgs {
     /// The file's settings, then those of `--set`, then the flags.
     pub fn settings(&self) -> Result<Settings, Failure> {
         let mut settings = Settings::new();
@@ -66,11 +62,11 @@ impl Common {
     }
 }
 
-/// Flags of pretraining and fine-tuning: the config's most used keys.
+/// TrainArgs of pretraining and fine-tuning: the config's most used keys.
 #[derive(clap::Args, Debug)]
-pub struct Flags {
+pub struct TrainArgs {
     #[command(flatten)]
-    pub common: Common,
+    pub run: RunArgs,
     /// Training graph: a dataset directory (train.txt, valid.txt, …) or a graph file; may be given again
     #[arg(long, value_name = "PATH")]
     pub graph: Vec<PathBuf>,
@@ -93,10 +89,10 @@ pub struct Flags {
     pub rate: Option<f64>,
 }
 
-impl Flags {
-    /// As [`Common::settings`].
+impl TrainArgs {
+    /// As [`RunArgs::settings`].
     pub fn settings(&self) -> Result<Settings, Failure> {
-        let mut settings = self.common.settings()?;
+        let mut settings = self.run.settings()?;
         if !self.graph.is_empty() {
             let graphs: Vec<String> = self.graph.iter().map(|p| p.display().to_string()).collect();
             settings.put("--graph", "data.graphs", graphs);
@@ -125,11 +121,11 @@ pub fn put(settings: &mut Settings, flag: &str, key: &str, value: Option<impl In
 }
 
 /// Trains and says what came of it. `dir` is where the run goes if nothing was said.
-pub fn run(flags: &Common, config: &TrainConfig, dir: PathBuf) -> Result<(), Failure> {
+pub fn run(args: &RunArgs, config: &TrainConfig, dir: PathBuf) -> Result<(), Failure> {
     let dir = config.output.dir.clone().unwrap_or(dir);
     let precision = config.optimiser.precision.into();
-    let summary = with_session(flags, precision, config.threads, |session| train(config, &dir, session))?;
-    if flags.json {
+    let summary = with_session(args, precision, config.threads, |session| train(config, &dir, session))?;
+    if args.json {
         println(&json(&summary)?)?;
     } else {
         println(&describe(&summary))?;
@@ -163,17 +159,9 @@ pub fn stopped(dir: &str) -> ! {
     std::process::exit(130)
 }
 
-/// A line of data.
-pub fn println(text: &str) -> Result<(), Failure> {
-    use std::io::Write;
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{text}")?;
-    Ok(out.flush()?)
-}
-
 /// Runs `work` with everything a run needs. The precision is that of the gradient; validation has the full one, as answers do.
 pub fn with_session<T>(
-    flags: &Common,
+    args: &RunArgs,
     precision: Precision,
     threads: Option<usize>,
     work: impl FnOnce(Session<'_>) -> Result<T, TrainError>,
@@ -183,113 +171,17 @@ pub fn with_session<T>(
     let threads = pool.current_num_threads();
     let mut gradient = FastGradient::new(models::engine(precision)?, threads).map_err(error)?;
     let stop = on_interrupt("stopping after this step")?;
-    let mut show = Show::new();
+    let mut progress = TrainProgress::new();
     let session = Session {
         gradient: &mut gradient,
         engine,
         pool: &pool,
         peak_gflops: Some(peak::gflops(engine.level(), threads, Duration::from_millis(200))),
-        resume: flags.resume,
+        resume: args.resume,
         stop: &stop,
-        watch: &mut |event| show.event(event),
+        watch: &mut |event| progress.event(event),
     };
     let result = work(session);
-    show.end();
+    progress.end();
     result.map_err(error)
-}
-
-/// Set by the first Ctrl-C, upon which the run saves its state and ends; the second ends it at once, which does no harm either.
-pub fn on_interrupt(what: &'static str) -> Result<Arc<AtomicBool>, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = stop.clone();
-    let handler = move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-        say!("\n{what}; once more to stop at once");
-    };
-    ctrlc::set_handler(handler).map_err(|e| Failure::Error(format!("cannot watch for Ctrl-C: {e}")))?;
-    Ok(stop)
-}
-
-/// A bar on a terminal, else a line now and then.
-struct Show {
-    bar: Option<ProgressBar>,
-    said: Instant,
-}
-
-impl Show {
-    fn new() -> Show {
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::no_length();
-            let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg}");
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-            bar
-        });
-        Show { bar, said: Instant::now() }
-    }
-
-    fn say(&self, line: &str) {
-        match &self.bar {
-            Some(bar) => bar.println(line),
-            None => say!("{line}"),
-        }
-    }
-
-    fn event(&mut self, event: Event<'_>) {
-        match event {
-            Event::Started { about, resumed } => {
-                about.iter().for_each(|line| self.say(line));
-                if let Some(step) = resumed {
-                    self.say(&format!("resumed at step {step}"));
-                }
-            }
-            Event::Step(progress) => self.step(&progress),
-            Event::Testing { done, total } => {
-                if let Some(bar) = &self.bar {
-                    bar.set_message(format!("testing {done}/{total}"));
-                }
-            }
-            Event::Logged(record) => {
-                if let Some(mrr) = record.mrr {
-                    let graphs: Vec<String> = record.graphs.iter().map(|(g, mrr)| format!("{g} {mrr:.3}")).collect();
-                    self.say(&format!("step {}: validation MRR {mrr:.4} ({})", record.step, graphs.join(", ")));
-                }
-            }
-            Event::Note(note) => self.say(note),
-            _ => {}
-        }
-    }
-
-    fn step(&mut self, p: &Progress) {
-        if let Some(bar) = &self.bar {
-            bar.set_length(p.steps);
-            bar.set_position(p.step);
-            bar.set_message(status(p));
-        } else if self.said.elapsed() >= EVERY || p.step == p.steps {
-            say!("step {}/{}  {}", p.step, p.steps, status(p));
-            self.said = Instant::now();
-        }
-    }
-
-    fn end(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-    }
-}
-
-fn status(p: &Progress) -> String {
-    let ratio = p.ratio.map_or(String::new(), |r| format!(" · {r:.2} of peak"));
-    format!("loss {:.4} · {:.2} steps/s{ratio} · {} left", p.loss, p.steps_per_s, duration(p.left))
-}
-
-/// As people say it.
-pub fn duration(d: Duration) -> String {
-    let (minutes, seconds) = (d.as_secs() / 60, d.as_secs() % 60);
-    match minutes {
-        0 => format!("{seconds} s"),
-        1..60 => format!("{minutes} min {seconds:02} s"),
-        _ => format!("{} h {:02} min", minutes / 60, minutes % 60),
-    }
 }
