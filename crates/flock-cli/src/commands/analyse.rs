@@ -29,47 +29,47 @@ use crate::shared::sheet::{TableFormat, print_beside, print_sheet};
 #[derive(clap::Args, Debug)]
 pub struct AnalyseArgs {
     #[command(subcommand)]
-    pub command: Command,
+    pub command: AnalyseCommand,
 }
 
 /// The analyses.
 #[derive(clap::Subcommand, Debug)]
-pub enum Command {
+pub enum AnalyseCommand {
     /// MRR against the number of passes
     #[command(
         mut_args(|arg| listed(arg, &["passes"])),
         after_help = "Example:\n  flock-kg analyse passes Metafam --data ../shared/kg --counts 1,2,4,8 --limit 100 --svg passes.svg"
     )]
-    Passes(Counted),
+    Passes(SweepArgs),
     /// MRR against the base walk count; a ring marks what the checkpoint's rule chooses
     #[command(
         mut_args(|arg| listed(arg, &["walks"])),
         after_help = "Example:\n  flock-kg analyse walks Metafam --data ../shared/kg --counts 16,32,64 --passes 1 --limit 100"
     )]
-    Walks(Counted),
+    Walks(SweepArgs),
     /// MRR of variants of the model that need no retraining
     #[command(
         mut_args(|arg| listed(arg, &[])),
         after_help = "Example:\n  flock-kg analyse ablations Metafam --data ../shared/kg --passes 1 --limit 100 --svg ablations.svg"
     )]
-    Ablations(Run),
+    Ablations(AnalysisArgs),
     /// Relation embeddings in the plane of their two main directions, with names
     #[command(
         mut_args(|arg| listed(arg, &["limit"])),
         after_help = "Example:\n  flock-kg analyse relations Metafam --data ../shared/kg --svg relations.svg"
     )]
-    Relations(Relations),
+    Relations(RelationsArgs),
     /// Gain over a published system against the density of graphs
     #[command(after_help = "\
 Examples:
   flock-kg analyse density --published ../shared/published/entity_zeroshot.csv --svg density.svg
   flock-kg analyse density --published ../shared/published/entity_zeroshot.csv --results results.json --svg ours.svg")]
-    Density(Density),
+    Density(DensityArgs),
     /// Results of an earlier eval beside published numbers
     #[command(
         after_help = "Example:\n  flock-kg analyse compare results.json --published ../shared/published/entity_zeroshot.csv --format markdown"
     )]
-    Compare(Compare),
+    Compare(CompareArgs),
 }
 
 /// An argument as an analysis has it: what means nothing there is not listed (and refused with a reason), and one model is taken.
@@ -86,7 +86,7 @@ fn listed(arg: Arg, meaningless: &[&str]) -> Arg {
 
 /// A run on datasets.
 #[derive(clap::Args, Debug)]
-pub struct Run {
+pub struct AnalysisArgs {
     /// Datasets by name, or groups of them
     #[arg(value_name = "DATASET", required = true)]
     pub datasets: Vec<String>,
@@ -96,22 +96,22 @@ pub struct Run {
     #[command(flatten)]
     pub protocol: ProtocolArgs,
     #[command(flatten)]
-    pub drawn: Drawn,
+    pub output: OutputArgs,
     #[command(flatten)]
     pub model: ModelArgs,
 }
 
 /// A run for each of several counts.
 #[derive(clap::Args, Debug)]
-pub struct Counted {
+pub struct SweepArgs {
     #[command(flatten)]
-    pub run: Run,
+    pub run: AnalysisArgs,
     /// The counts, ascending [default: 1,2,4,8,12,16 passes; 16,32,64,128 walks]
     #[arg(long, value_name = "N,N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub counts: Vec<u32>,
 }
 
-impl Counted {
+impl SweepArgs {
     fn counts(&self, default: &[u32]) -> Vec<u32> {
         let mut counts = if self.counts.is_empty() { default.to_vec() } else { self.counts.clone() };
         counts.sort_unstable();
@@ -122,7 +122,7 @@ impl Counted {
 
 /// What comes out.
 #[derive(clap::Args, Debug)]
-pub struct Drawn {
+pub struct OutputArgs {
     /// Write the picture here
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
@@ -133,9 +133,9 @@ pub struct Drawn {
 
 /// Arguments of `relations`.
 #[derive(clap::Args, Debug)]
-pub struct Relations {
+pub struct RelationsArgs {
     #[command(flatten)]
-    pub run: Run,
+    pub run: AnalysisArgs,
     /// Questions about each relation whose embeddings are averaged
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub questions: u64,
@@ -143,7 +143,7 @@ pub struct Relations {
 
 /// Arguments of `density`.
 #[derive(clap::Args, Debug)]
-pub struct Density {
+pub struct DensityArgs {
     /// Published numbers (CSV)
     #[arg(long, value_name = "CSV")]
     pub published: PathBuf,
@@ -154,12 +154,12 @@ pub struct Density {
     #[arg(long, default_value = "ultra")]
     pub over: String,
     #[command(flatten)]
-    pub drawn: Drawn,
+    pub output: OutputArgs,
 }
 
 /// Arguments of `compare`.
 #[derive(clap::Args, Debug)]
-pub struct Compare {
+pub struct CompareArgs {
     /// Our results (JSON of flock-kg eval)
     pub results: PathBuf,
     /// Published numbers (CSV)
@@ -173,12 +173,12 @@ pub struct Compare {
 /// Analyses.
 pub fn run(args: AnalyseArgs) -> Result<(), Failure> {
     match args.command {
-        Command::Passes(args) => over_passes(&args),
-        Command::Walks(args) => over_walks(&args),
-        Command::Ablations(args) => ablations(&args),
-        Command::Relations(args) => relations(&args),
-        Command::Density(args) => densities(&args),
-        Command::Compare(args) => {
+        AnalyseCommand::Passes(args) => over_passes(&args),
+        AnalyseCommand::Walks(args) => over_walks(&args),
+        AnalyseCommand::Ablations(args) => ablations(&args),
+        AnalyseCommand::Relations(args) => relations(&args),
+        AnalyseCommand::Density(args) => densities(&args),
+        AnalyseCommand::Compare(args) => {
             let results = read(&args.results).map_err(error)?;
             let published = Published::read(&args.published).map_err(error)?;
             let results: Vec<&Evaluation> = results.iter().collect();
@@ -191,7 +191,7 @@ pub fn run(args: AnalyseArgs) -> Result<(), Failure> {
 }
 
 /// What a run works with.
-struct Bench {
+struct Workbench {
     checkpoint: Checkpoint,
     origin: String,
     engine: Engine,
@@ -199,15 +199,15 @@ struct Bench {
     stop: std::sync::Arc<AtomicBool>,
 }
 
-impl Bench {
-    fn new(args: &ModelArgs) -> Result<Bench, Failure> {
+impl Workbench {
+    fn new(args: &ModelArgs) -> Result<Workbench, Failure> {
         let engine = models::engine(args.precision)?;
         let (checkpoint, origin) = match &args.model[..] {
             [] => (default_checkpoint(Task::Entity), bundled::ORIGIN.to_string()),
             [path, ..] => (Checkpoint::read(path).map_err(error)?, path.display().to_string()),
         };
         let pool = models::pool(args.threads)?;
-        Ok(Bench { checkpoint, origin, engine, pool, stop: on_interrupt("stopping after these queries")? })
+        Ok(Workbench { checkpoint, origin, engine, pool, stop: on_interrupt("stopping after these queries")? })
     }
 
     fn model(&self, checkpoint: &Checkpoint) -> Result<Model, Failure> {
@@ -252,14 +252,14 @@ fn load(dataset: &Dataset, model: &Model, settings: &Settings) -> Result<(TestSe
     Ok((set, ask))
 }
 
-fn over_passes(args: &Counted) -> Result<(), Failure> {
+fn over_passes(args: &SweepArgs) -> Result<(), Failure> {
     if args.run.protocol.passes != Choice::Published {
         return Err(Failure::Misuse(
             "analyse",
             "the numbers of passes are those of --counts, not of --passes".to_string(),
         ));
     }
-    let bench = Bench::new(&args.run.model)?;
+    let bench = Workbench::new(&args.run.model)?;
     let model = bench.model(&bench.checkpoint)?;
     let (settings, counts) = (args.run.protocol.settings(), args.counts(&[1, 2, 4, 8, 12, 16]));
     let mut all = Vec::new();
@@ -270,17 +270,17 @@ fn over_passes(args: &Counted) -> Result<(), Failure> {
         all.push((dataset.name, tried));
     }
     let title = "MRR against the number of ensembled passes";
-    curves(title, &bench.subtitle(&settings), "passes P", &all, &[], &args.run.drawn)
+    curves(title, &bench.subtitle(&settings), "passes P", &all, &[], &args.run.output)
 }
 
-fn over_walks(args: &Counted) -> Result<(), Failure> {
+fn over_walks(args: &SweepArgs) -> Result<(), Failure> {
     if args.run.protocol.walks != Choice::Rule {
         return Err(Failure::Misuse(
             "analyse",
             "the numbers of walks are those of --counts, not of --walks".to_string(),
         ));
     }
-    let bench = Bench::new(&args.run.model)?;
+    let bench = Workbench::new(&args.run.model)?;
     let model = bench.model(&bench.checkpoint)?;
     let (settings, counts) = (args.run.protocol.settings(), args.counts(&[16, 32, 64, 128]));
     let (mut all, mut rings) = (Vec::new(), Vec::new());
@@ -302,7 +302,7 @@ fn over_walks(args: &Counted) -> Result<(), Failure> {
         all.push((dataset.name, tried));
     }
     let title = "MRR against the base walk count (ring: the rule's choice)";
-    curves(title, &bench.subtitle(&settings), "base walk count n", &all, &rings, &args.run.drawn)
+    curves(title, &bench.subtitle(&settings), "base walk count n", &all, &rings, &args.run.output)
 }
 
 /// A line per dataset and their mean, as a table and as a picture.
@@ -312,7 +312,7 @@ fn curves(
     label: &str,
     all: &[(String, Vec<Tried>)],
     rings: &[Option<(f64, f64)>],
-    drawn: &Drawn,
+    output: &OutputArgs,
 ) -> Result<(), Failure> {
     // What the rule chose on one dataset may be no count that was asked for.
     let mut counts: Vec<u32> = all.iter().flat_map(|(_, tried)| tried).filter_map(|t| t.setting.parse().ok()).collect();
@@ -340,11 +340,11 @@ fn curves(
     }
     let ticks = counts.iter().map(|c| f64::from(*c)).collect();
     let picture = plot::lines(title, subtitle, &Axis::log(label, ticks), &Axis::linear("MRR"), &series);
-    report(label, all, drawn)?;
-    draw(&picture, drawn)
+    report(label, all, output)?;
+    draw(&picture, output)
 }
 
-fn report(label: &str, all: &[(String, Vec<Tried>)], drawn: &Drawn) -> Result<(), Failure> {
+fn report(label: &str, all: &[(String, Vec<Tried>)], output: &OutputArgs) -> Result<(), Failure> {
     let header = ["dataset", label, "MRR", "Hits@1", "Hits@3", "Hits@10", "mean rank", "coverage"];
     let row = |name: &String, t: &Tried| {
         let (m, digits) = (&t.metrics, |x: f64| format!("{x:.4}"));
@@ -354,18 +354,18 @@ fn report(label: &str, all: &[(String, Vec<Tried>)], drawn: &Drawn) -> Result<()
         row
     };
     let rows = all.iter().flat_map(|(name, tried)| tried.iter().map(move |t| row(name, t))).collect();
-    print_sheet(&Sheet { header: header.map(String::from).to_vec(), rows }, drawn.format)
+    print_sheet(&Sheet { header: header.map(String::from).to_vec(), rows }, output.format)
 }
 
-fn draw(picture: &str, drawn: &Drawn) -> Result<(), Failure> {
-    let Some(path) = &drawn.svg else { return Ok(()) };
+fn draw(picture: &str, output: &OutputArgs) -> Result<(), Failure> {
+    let Some(path) = &output.svg else { return Ok(()) };
     write_text(path, picture).map_err(error)?;
     say!("drawn: {}", path.display());
     Ok(())
 }
 
-fn ablations(args: &Run) -> Result<(), Failure> {
-    let bench = Bench::new(&args.model)?;
+fn ablations(args: &AnalysisArgs) -> Result<(), Failure> {
+    let bench = Workbench::new(&args.model)?;
     let model = bench.model(&bench.checkpoint)?;
     let settings = args.protocol.settings();
     let datasets = find_datasets(&args.data, &args.datasets)?;
@@ -385,7 +385,7 @@ fn ablations(args: &Run) -> Result<(), Failure> {
         }
         all.push((dataset.name.clone(), tried));
     }
-    report("variant", &all, &args.drawn)?;
+    report("variant", &all, &args.output)?;
     let rows: Vec<(String, Vec<f64>)> = (0..variants.len())
         .map(|i| {
             let mut values: Vec<f64> = all.iter().map(|(_, tried)| tried[i].metrics.mrr).collect();
@@ -400,15 +400,15 @@ fn ablations(args: &Run) -> Result<(), Failure> {
         names.push("mean".to_string());
     }
     let title = "Ablations of a trained model, without retraining";
-    draw(&plot::bars(title, &bench.subtitle(&settings), "MRR", &names, &rows), &args.drawn)
+    draw(&plot::bars(title, &bench.subtitle(&settings), "MRR", &names, &rows), &args.output)
 }
 
-fn relations(args: &Relations) -> Result<(), Failure> {
+fn relations(args: &RelationsArgs) -> Result<(), Failure> {
     if args.run.protocol.limit.is_some() {
         let message = "no triples are predicted here that --limit could sample; hint: --questions";
         return Err(Failure::Misuse("analyse", message.to_string()));
     }
-    let bench = Bench::new(&args.run.model)?;
+    let bench = Workbench::new(&args.run.model)?;
     let model = bench.model(&bench.checkpoint)?;
     let settings = args.run.protocol.settings();
     let datasets = find_datasets(&args.run.data, &args.run.datasets)?;
@@ -428,7 +428,7 @@ fn relations(args: &Relations) -> Result<(), Failure> {
     let rows = points.iter().map(|p| vec![p.label.clone(), format!("{:.4}", p.x), format!("{:.4}", p.y)]).collect();
     print_sheet(
         &Sheet { header: ["relation", "first", "second"].map(String::from).to_vec(), rows },
-        args.run.drawn.format,
+        args.run.output.format,
     )?;
     let axis =
         |k: usize| format!("{} main direction ({:.0} % of the variance)", ["first", "second"][k], share[k] * 100.0);
@@ -443,10 +443,10 @@ fn relations(args: &Relations) -> Result<(), Failure> {
         ask.seed
     );
     let picture = plot::points(&title, &subtitle, &Axis::linear(&x), &Axis::linear(&y), &points, &[], None);
-    draw(&picture, &args.run.drawn)
+    draw(&picture, &args.run.output)
 }
 
-fn densities(args: &Density) -> Result<(), Failure> {
+fn densities(args: &DensityArgs) -> Result<(), Failure> {
     let published = Published::read(&args.published).map_err(error)?;
     let results = args.results.as_deref().map(read).transpose().map_err(error)?;
     let system = published.systems().last().cloned().unwrap_or_default();
@@ -468,11 +468,11 @@ fn densities(args: &Density) -> Result<(), Failure> {
     let row = |g: &density::Gain| {
         vec![g.dataset.clone(), g.group.to_string(), format!("{:.3e}", g.density), format!("{:+.1}", g.gain * 100.0)]
     };
-    print_sheet(&Sheet { header, rows: gains.iter().map(row).collect() }, args.drawn.format)?;
+    print_sheet(&Sheet { header, rows: gains.iter().map(row).collect() }, args.output.format)?;
     let found = fit.map_or("too few graphs for a correlation".to_string(), |f| {
         format!("Pearson r = {:.2}, p = {:.1e}, {} graphs (without Metafam)", f.r, f.p, gains.len())
     });
-    if args.drawn.format == TableFormat::Table {
+    if args.output.format == TableFormat::Table {
         println(&found)?;
     }
     let class = |g: Group| Group::ALL.iter().position(|other| *other == g).unwrap_or(0);
@@ -489,5 +489,5 @@ fn densities(args: &Density) -> Result<(), Failure> {
     let ticks = (low..=high).map(|k| 10f64.powi(k)).collect();
     let x = Axis::log("density |E| / (|V| (|V| − 1))", ticks);
     let line = fit.map(|f| (f.intercept, f.slope));
-    draw(&plot::points(&title, &found, &x, &Axis::linear(&label), &points, &classes, line), &args.drawn)
+    draw(&plot::points(&title, &found, &x, &Axis::linear(&label), &points, &classes, line), &args.output)
 }

@@ -29,7 +29,7 @@ counts, protocol); what differs is listed, and the exit status is 1."
 )]
 pub struct DatasetsArgs {
     #[command(subcommand)]
-    pub command: Option<Command>,
+    pub command: Option<DatasetsCommand>,
     /// Check the datasets in this directory
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
@@ -43,9 +43,9 @@ pub struct DatasetsArgs {
 
 /// What else there is to do.
 #[derive(clap::Subcommand, Debug)]
-pub enum Command {
+pub enum DatasetsCommand {
     /// Bring upstream files into the layout
-    Fetch(Fetch),
+    Fetch(FetchArgs),
 }
 
 /// Arguments of `datasets fetch`.
@@ -59,7 +59,7 @@ Examples:
 The source is a copy of the upstream repository, or a mirror in the layout itself (NAME/train.txt or train.txt, …). A download \
 that breaks off goes on when the same command is given again. Files are checked against the registry before they are put in place. \
 Mind the licences: flock-kg datasets shows them.")]
-pub struct Fetch {
+pub struct FetchArgs {
     /// Datasets by name
     #[arg(value_name = "NAME", required = true)]
     pub names: Vec<String>,
@@ -77,12 +77,12 @@ pub struct Fetch {
 /// Lists, checks or fetches.
 pub fn run(args: DatasetsArgs) -> Result<(), Failure> {
     match &args.command {
-        Some(Command::Fetch(args)) => fetch_all(args),
+        Some(DatasetsCommand::Fetch(args)) => fetch_all(args),
         None => list(&args),
     }
 }
 
-fn fetch_all(args: &Fetch) -> Result<(), Failure> {
+fn fetch_all(args: &FetchArgs) -> Result<(), Failure> {
     let entries: Vec<_> = args.names.iter().map(|n| registry::get(n).map_err(error)).collect::<Result<_, _>>()?;
     for entry in entries {
         let bar = std::io::stderr().is_terminal().then(|| {

@@ -20,7 +20,7 @@ use serde::Serialize;
 use crate::shared::failure::{Failure, error, json};
 use crate::shared::models::{self, Models};
 use crate::shared::parse;
-use crate::shared::table::{self, Side};
+use crate::shared::table::{self, Align};
 
 const COUNTRIES: &str = include_str!("../../../../data/countries.tsv");
 /// How far two instruction sets may differ, and either from the known answer: they add in different orders.
@@ -53,7 +53,7 @@ pub struct DoctorArgs {
 
 /// The JSON of the command.
 #[derive(Serialize)]
-struct Report {
+struct DoctorReport {
     version: &'static str,
     platform: String,
     cpu: Option<String>,
@@ -64,13 +64,13 @@ struct Report {
     bf16: &'static str,
     threads: usize,
     models: Vec<ModelName>,
-    tests: Vec<Test>,
+    tests: Vec<SelfTest>,
     ok: bool,
 }
 
 /// One part of the self-test.
 #[derive(Serialize)]
-struct Test {
+struct SelfTest {
     ok: bool,
     what: String,
 }
@@ -81,7 +81,7 @@ pub fn run(args: DoctorArgs) -> Result<(), Failure> {
     let models = Models::open(&args.model, engine)?;
     let threads = args.threads.unwrap_or_else(models::all_threads);
     let tests = self_test(engine.level(), threads)?;
-    let report = Report {
+    let report = DoctorReport {
         version: env!("CARGO_PKG_VERSION"),
         platform: format!("{} {}", std::env::consts::ARCH, std::env::consts::OS),
         cpu: cpu(),
@@ -112,7 +112,7 @@ pub fn run(args: DoctorArgs) -> Result<(), Failure> {
     }
 }
 
-fn self_test(level: Level, threads: usize) -> Result<Vec<Test>, Failure> {
+fn self_test(level: Level, threads: usize) -> Result<Vec<SelfTest>, Failure> {
     let graph = countries()?;
     let weights = [weights(Task::Entity)?, weights(Task::Relation)?];
     let mut tests = Vec::new();
@@ -122,7 +122,7 @@ fn self_test(level: Level, threads: usize) -> Result<Vec<Test>, Failure> {
         let question = Question::parse(&graph, *texts).map_err(error)?;
         let logit = scores.of(answer(&graph, &question, name)?).logit;
         let ok = (logit - expected).abs() < TOLERANCE;
-        tests.push(Test {
+        tests.push(SelfTest {
             ok,
             what: format!("{}: {name} has logit {logit:+.5}, known {expected:+.5}", texts.join(" ")),
         });
@@ -130,12 +130,15 @@ fn self_test(level: Level, threads: usize) -> Result<Vec<Test>, Failure> {
     for other in Level::available().filter(|l| *l != level) {
         let apart = difference(&scores, &ask(&graph, &weights, other, threads)?);
         let ok = apart < TOLERANCE;
-        tests.push(Test { ok, what: format!("{level} and {other} agree: largest difference of a logit {apart:.1e}") });
+        tests.push(SelfTest {
+            ok,
+            what: format!("{level} and {other} agree: largest difference of a logit {apart:.1e}"),
+        });
     }
     let other = if threads == 1 { 2 } else { 1 };
     let again = ask(&graph, &weights, level, other)?;
     let ok = scores.iter().zip(&again).all(|(a, b)| a.reached == b.reached && a.unreached == b.unreached);
-    tests.push(Test { ok, what: format!("{other} and {threads} threads give the same bits") });
+    tests.push(SelfTest { ok, what: format!("{other} and {threads} threads give the same bits") });
     Ok(tests)
 }
 
@@ -211,7 +214,7 @@ fn features() -> Vec<&'static str> {
     all.into_iter().filter(|f| f.1).map(|f| f.0).collect()
 }
 
-impl Report {
+impl DoctorReport {
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut rows: Vec<Vec<String>> = Vec::new();
         let mut row = |what: &str, value: String| rows.push(vec![what.to_string(), value]);
@@ -228,7 +231,7 @@ impl Report {
         for test in &self.tests {
             row(if test.ok { "ok" } else { "FAILED" }, test.what.clone());
         }
-        table::write(out, &[Side::Left, Side::Left], &rows)
+        table::write(out, &[Align::Left, Align::Left], &rows)
     }
 }
 

@@ -128,7 +128,7 @@ pub fn run(args: EvalArgs) -> Result<(), Failure> {
     };
     let mut results: Vec<Evaluation> = Vec::new();
     let mut ranked: Vec<RankRow> = Vec::new();
-    let mut rows = Rows::new(&args, &datasets);
+    let mut table = ResultsTable::new(&args, &datasets);
     for (number, (dataset, task)) in datasets.iter().flat_map(|d| tasks.iter().map(move |t| (d, *t))).enumerate() {
         let loaded = models.get(task)?;
         let progress = EvalProgress::new(format!("{} ({}/{})", dataset.name, number + 1, datasets.len() * tasks.len()));
@@ -152,10 +152,10 @@ pub fn run(args: EvalArgs) -> Result<(), Failure> {
         if let Some(out) = &args.out {
             flock_kg::eval::results::write(out, &results).map_err(error)?;
         }
-        heard(rows.add(&results[results.len() - 1]))?;
+        heard(table.add(&results[results.len() - 1]))?;
     }
     let tables = || -> Result<(), Failure> {
-        rows.end(&results)?;
+        table.end(&results)?;
         if args.details {
             results.iter().try_for_each(|e| details(e, args.format))?;
         }
@@ -184,9 +184,9 @@ fn stopped(partial: Option<&Path>) -> ! {
 }
 
 /// The main table, a row as soon as a dataset is done.
-struct Rows {
-    form: Option<TableFormat>, // none: JSON
-    name: usize,               // width of the names
+struct ResultsTable {
+    format: Option<TableFormat>, // none: JSON
+    name: usize,                 // width of the names
     sampled: bool,
     count: usize,
 }
@@ -194,12 +194,12 @@ struct Rows {
 const TITLES: [&str; 12] =
     ["dataset", "task", "queries", "n", "P", "MRR", "Hits@1", "Hits@3", "Hits@10", "mean rank", "coverage", "seconds"];
 
-impl Rows {
-    fn new(args: &EvalArgs, datasets: &[Dataset]) -> Rows {
+impl ResultsTable {
+    fn new(args: &EvalArgs, datasets: &[Dataset]) -> ResultsTable {
         let longest = datasets.iter().map(|d| d.name.len()).max().unwrap_or(0);
-        let form = (!args.json).then_some(args.format);
-        Rows {
-            form,
+        let format = (!args.json).then_some(args.format);
+        ResultsTable {
+            format,
             name: longest.max("mean transductive (13)".len()),
             sampled: args.protocol.limit.is_some(),
             count: 0,
@@ -208,18 +208,18 @@ impl Rows {
 
     fn add(&mut self, e: &Evaluation) -> Result<(), Failure> {
         self.count += 1;
-        match self.form {
+        match self.format {
             None => {
                 let before = if self.count == 1 { "[\n" } else { ",\n" };
                 return print(&format!("{before}{}", json(e)?));
             }
-            Some(form) if self.count == 1 => {
+            Some(format) if self.count == 1 => {
                 let mut titles: Vec<String> = TITLES.map(String::from).to_vec();
                 if self.sampled {
                     titles.insert(6, "±95 %".to_string());
                 }
-                self.line(form, &titles)?;
-                if form == TableFormat::Markdown {
+                self.line(format, &titles)?;
+                if format == TableFormat::Markdown {
                     println(&format!("|---|---|{}", "---:|".repeat(titles.len() - 2)))?;
                 }
             }
@@ -244,7 +244,7 @@ impl Rows {
         coverage: Option<f64>,
         seconds: Option<f64>,
     ) -> Result<(), Failure> {
-        let Some(form) = self.form else { return Ok(()) };
+        let Some(format) = self.format else { return Ok(()) };
         let digits = |x: f64| format!("{x:.4}");
         let mut cells = first.to_vec();
         cells.push(digits(m.mrr));
@@ -254,11 +254,11 @@ impl Rows {
         cells.extend([digits(m.hits1), digits(m.hits3), digits(m.hits10), format!("{:.1}", m.mean_rank)]);
         cells.push(coverage.map_or(String::new(), digits));
         cells.push(seconds.map_or(String::new(), |s| format!("{s:.1}")));
-        self.line(form, &cells)
+        self.line(format, &cells)
     }
 
-    fn line(&self, form: TableFormat, cells: &[String]) -> Result<(), Failure> {
-        let text = match form {
+    fn line(&self, format: TableFormat, cells: &[String]) -> Result<(), Failure> {
+        let text = match format {
             TableFormat::Table => {
                 let pad = |(i, cell): (usize, &String)| match i {
                     0 => format!("{cell:<w$}", w = self.name),
@@ -275,7 +275,7 @@ impl Rows {
 
     /// Means over groups, each dataset counting the same.
     fn end(&self, results: &[Evaluation]) -> Result<(), Failure> {
-        if self.form.is_none() {
+        if self.format.is_none() {
             return print(if self.count == 0 { "[]\n" } else { "\n]\n" });
         }
         for task in [Task::Entity, Task::Relation] {
@@ -309,9 +309,9 @@ impl Rows {
 }
 
 /// Tie rules, sides, reached answers and relations of one dataset.
-fn details(e: &Evaluation, form: TableFormat) -> Result<(), Failure> {
+fn details(e: &Evaluation, format: TableFormat) -> Result<(), Failure> {
     let title = format!("{}, {}, {}: {} distinct queries", e.dataset, e.task, e.split, grouped(e.asked as u64));
-    println(&match form {
+    println(&match format {
         TableFormat::Markdown => format!("\n**{title}**\n"),
         TableFormat::Csv => format!("\n# {title}"),
         TableFormat::Table => format!("\n{title}"),
@@ -348,7 +348,7 @@ fn details(e: &Evaluation, form: TableFormat) -> Result<(), Failure> {
     for r in &c.relations {
         add(&format!("relation {}", r.relation), r.tally.queries, &r.tally.pessimistic, Some(r.coverage));
     }
-    print_sheet(&sheet, form)
+    print_sheet(&sheet, format)
 }
 
 /// Ours beside published numbers. A file that is named after a task is for that task.

@@ -13,7 +13,7 @@ use crate::shared::failure::{Failure, error, json};
 use crate::shared::load::{self, GraphArgs};
 use crate::shared::models::{self, ModelArgs, Models};
 use crate::shared::parse;
-use crate::shared::table::{self, Side, grouped, printable, probability};
+use crate::shared::table::{self, Align, grouped, printable, probability};
 
 /// Arguments of `explain`.
 #[derive(clap::Args, Debug)]
@@ -139,7 +139,7 @@ fn write(out: &mut dyn Write, e: &Explanation<'_>, show: impl Fn(&str) -> String
     for r in &e.reasons {
         rows.push(vec![format!("{:.3}", r.share), grouped(r.count.into()), r.line(show)]);
     }
-    table::write(out, &[Side::Right, Side::Right, Side::Left], &rows)?;
+    table::write(out, &[Align::Right, Align::Right, Align::Left], &rows)?;
     writeln!(
         out,
         "{:.3} of the weight of {} positions lies on walks that met the query, along {} different ways",

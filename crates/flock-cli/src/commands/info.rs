@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::shared::failure::{Failure, error, json};
 use crate::shared::load::{self, GraphArgs};
 use crate::shared::models::{self, ModelArgs, Models};
-use crate::shared::table::{self, Side, grouped, printable};
+use crate::shared::table::{self, Align, grouped, printable};
 
 /// Relations listed.
 const TOP: usize = 5;
@@ -39,16 +39,16 @@ pub struct InfoArgs {
 
 /// The JSON of the command.
 #[derive(Serialize)]
-struct Report {
+struct InfoReport {
     file: String,
     format: String,
-    graph: Shape,
-    query: Cost,
+    graph: GraphShape,
+    query: QueryCost,
 }
 
 /// What the graph is like.
 #[derive(Serialize)]
-struct Shape {
+struct GraphShape {
     entities: u32,
     relations: u32,
     triples: usize,
@@ -82,7 +82,7 @@ struct RelationCount {
 
 /// What one query costs, in one pass.
 #[derive(Serialize)]
-struct Cost {
+struct QueryCost {
     task: Task,
     base_walks: u32,
     walks: usize,
@@ -102,11 +102,11 @@ pub fn run(args: InfoArgs) -> Result<(), Failure> {
     let models = Models::open(&args.model.model, models::engine(args.model.precision)?)?;
     let pool = models::pool(args.model.threads)?;
     let (graph, loaded) = load::graph(&args.graph)?;
-    let report = Report {
+    let report = InfoReport {
         file: args.graph.graph.display().to_string(),
         format: loaded.format.to_string(),
-        graph: Shape::new(&graph, &loaded),
-        query: Cost::measure(graph.topology(), &models, &pool)?,
+        graph: GraphShape::new(&graph, &loaded),
+        query: QueryCost::measure(graph.topology(), &models, &pool)?,
     };
     let mut out = io::stdout().lock();
     if args.json {
@@ -117,8 +117,8 @@ pub fn run(args: InfoArgs) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-impl Shape {
-    fn new(graph: &Graph, loaded: &LoadReport) -> Shape {
+impl GraphShape {
+    fn new(graph: &Graph, loaded: &LoadReport) -> GraphShape {
         let topology = graph.topology();
         let (components, largest_component) = components(topology);
         let mut relations: Vec<u32> = (0..topology.num_relations()).collect();
@@ -126,7 +126,7 @@ impl Shape {
         relations.sort_by_key(|r| std::cmp::Reverse(count(r)));
         relations.truncate(TOP);
         let top = relations.iter().map(|r| RelationCount { name: graph.relations().get(*r).into(), triples: count(r) });
-        Shape {
+        GraphShape {
             entities: topology.num_nodes(),
             relations: topology.num_relations(),
             triples: topology.num_triples(),
@@ -183,9 +183,9 @@ fn components(topology: &Topology) -> (usize, u32) {
     (count, size.into_iter().max().unwrap_or(0))
 }
 
-impl Cost {
+impl QueryCost {
     /// Asks a few queries of this graph's own edges.
-    fn measure(topology: &Topology, models: &Models, pool: &rayon::ThreadPool) -> Result<Cost, Failure> {
+    fn measure(topology: &Topology, models: &Models, pool: &rayon::ThreadPool) -> Result<QueryCost, Failure> {
         let loaded = models.get(Task::Entity).or_else(|_| models.get(Task::Relation))?;
         let (model, task) = (&loaded.model, loaded.name.task);
         let base_walks = model.meta().base_walks(topology.num_nodes(), topology.num_triples());
@@ -211,7 +211,7 @@ impl Cost {
         }
         let mut seconds = seconds.split_off(1);
         seconds.sort_by(f64::total_cmp);
-        Ok(Cost {
+        Ok(QueryCost {
             task,
             base_walks,
             walks,
@@ -235,7 +235,7 @@ fn query_bytes(positions: usize, met: usize) -> usize {
     positions * (4 * (D + LOGITS) + 22 + 16) + met * (4 * 4 * D * 3 / 2 + 256)
 }
 
-impl Report {
+impl InfoReport {
     fn write(&self, out: &mut dyn Write, graph: &Graph) -> io::Result<()> {
         let (g, q) = (&self.graph, &self.query);
         let mut rows: Vec<Vec<String>> = Vec::new();
@@ -278,7 +278,7 @@ impl Report {
             "time",
             format!(
                 "{} a pass ({how}, median of {} queries; {} threads, {}, {}, {} model)",
-                duration(q.seconds),
+                pass_time(q.seconds),
                 q.measured_queries,
                 q.threads,
                 q.simd,
@@ -287,11 +287,11 @@ impl Report {
             ),
         );
         row("memory", format!("{} for a query in work, about, besides the graph", size(q.bytes)));
-        table::write(out, &[Side::Left, Side::Left], &rows)
+        table::write(out, &[Align::Left, Align::Left], &rows)
     }
 }
 
-fn duration(seconds: f64) -> String {
+fn pass_time(seconds: f64) -> String {
     match seconds * 1e3 {
         ms if ms < 10.0 => format!("{ms:.1} ms"),
         ms if ms < 1000.0 => format!("{ms:.0} ms"),

@@ -24,10 +24,10 @@ use crate::shared::batch::{self, Row};
 use crate::shared::calibrations;
 use crate::shared::failure::{Failure, error, json};
 use crate::shared::load::{self, GraphArgs};
-use crate::shared::models::{self, Loaded, ModelArgs, Models};
+use crate::shared::models::{self, ModelArgs, Models, NamedModel};
 use crate::shared::parse;
 use crate::shared::progress::batch_bar;
-use crate::shared::table::{self, Side, grouped, printable, probability};
+use crate::shared::table::{self, Align, grouped, printable, probability};
 
 /// Arguments of `predict`.
 #[derive(clap::Args, Debug)]
@@ -276,14 +276,14 @@ const EXPLAINED_PASSES: u32 = 4;
 
 /// A query of a batch that has no answer.
 #[derive(Serialize)]
-struct Failed<'a> {
+struct FailedRow<'a> {
     query: &'a [String],
     line: u64,
     error: &'a str,
 }
 
 impl<'a> Session<'a> {
-    fn model(&self, task: Task) -> Result<&'a Loaded, Failure> {
+    fn model(&self, task: Task) -> Result<&'a NamedModel, Failure> {
         self.models.get(task)
     }
 
@@ -292,7 +292,7 @@ impl<'a> Session<'a> {
         self.among.as_ref().map(|among| among.ids(self.graph, task)).transpose()
     }
 
-    fn how(&self, loaded: &Loaded) -> Ask {
+    fn how(&self, loaded: &NamedModel) -> Ask {
         let topology = self.graph.topology();
         let rule = || loaded.model.meta().base_walks(topology.num_nodes(), topology.num_triples());
         Ask {
@@ -391,16 +391,16 @@ impl<'a> Session<'a> {
         writeln!(out, "{}", reply.query.map(show).join("  "))?;
         let entity = reply.model.task == Task::Entity;
         let mut header = vec!["rank", if entity { "entity" } else { "relation" }, "probability", "logit", "spread"];
-        let mut sides = vec![Side::Right, Side::Left, Side::Right, Side::Right, Side::Right];
+        let mut aligns = vec![Align::Right, Align::Left, Align::Right, Align::Right, Align::Right];
         if entity {
             header.push("visits");
-            sides.push(Side::Right);
+            aligns.push(Align::Right);
         }
         header.push("");
-        sides.push(Side::Left);
+        aligns.push(Align::Left);
         if self.args.explain {
             header.push("reason");
-            sides.push(Side::Left);
+            aligns.push(Align::Left);
         }
         let mut rows = vec![header.into_iter().map(str::to_string).collect::<Vec<_>>()];
         for a in &reply.answers {
@@ -419,7 +419,7 @@ impl<'a> Session<'a> {
             }
             rows.push(row);
         }
-        table::write(out, &sides, &rows)?;
+        table::write(out, &aligns, &rows)?;
         if let Some(why) = reply.stopped {
             let why = match why {
                 "time" => "time was up",
@@ -490,7 +490,7 @@ impl<'a> Session<'a> {
                             writeln!(
                                 text,
                                 "{}",
-                                json(&Failed { query: &row.fields, line: row.line, error: problem })?
+                                json(&FailedRow { query: &row.fields, line: row.line, error: problem })?
                             )?;
                         }
                     }

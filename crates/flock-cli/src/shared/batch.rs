@@ -49,7 +49,7 @@ pub fn read(path: &Path) -> Result<Receiver<Result<Row, String>>, Failure> {
             .quoting(csv)
             .has_headers(false)
             .flexible(true)
-            .from_reader(Lines::new(source));
+            .from_reader(LineCounter::new(source));
         let mut record = csv::ByteRecord::new();
         loop {
             let item = match rows.read_byte_record(&mut record) {
@@ -79,7 +79,7 @@ pub fn read(path: &Path) -> Result<Receiver<Result<Row, String>>, Failure> {
 
 /// Knows the line of each record. The parser's own count is taken before it has passed the line end of the record before,
 /// and blank lines: too low in files with CRLF or gaps.
-struct Lines<R> {
+struct LineCounter<R> {
     source: R,
     read: u64,
     /// Offsets of line-end bytes that no record has passed yet, and whether they are `\n`.
@@ -92,23 +92,23 @@ struct Lines<R> {
 
 /// A row, or blank lines, of more than [`MAX_ROW`] bytes.
 #[derive(Debug)]
-struct TooLong;
+struct RowTooLong;
 
-impl fmt::Display for TooLong {
+impl fmt::Display for RowTooLong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a row is too long")
     }
 }
 
-impl std::error::Error for TooLong {}
+impl std::error::Error for RowTooLong {}
 
 fn is_too_long(e: &csv::Error) -> bool {
-    matches!(e.kind(), csv::ErrorKind::Io(e) if e.get_ref().is_some_and(|e| e.is::<TooLong>()))
+    matches!(e.kind(), csv::ErrorKind::Io(e) if e.get_ref().is_some_and(|e| e.is::<RowTooLong>()))
 }
 
-impl<R> Lines<R> {
-    fn new(source: R) -> Lines<R> {
-        Lines { source, read: 0, ends: RefCell::default(), line: Cell::new(1), passed: Cell::new(0) }
+impl<R> LineCounter<R> {
+    fn new(source: R) -> LineCounter<R> {
+        LineCounter { source, read: 0, ends: RefCell::default(), line: Cell::new(1), passed: Cell::new(0) }
     }
 
     /// The line that a record begins on; records in their order.
@@ -124,11 +124,11 @@ impl<R> Lines<R> {
     }
 }
 
-impl<R: Read> Read for Lines<R> {
+impl<R: Read> Read for LineCounter<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         // The parser has used up what it got.
         if self.read - self.passed.get() > MAX_ROW {
-            return Err(io::Error::other(TooLong));
+            return Err(io::Error::other(RowTooLong));
         }
         let len = self.source.read(buffer)?;
         let ends = (self.read..).zip(&buffer[..len]).filter(|(_, b)| matches!(b, b'\n' | b'\r'));

@@ -33,16 +33,16 @@ pub struct ModelArgs {
     pub precision: Precision,
 }
 
-/// A model ready to run.
-pub struct Loaded {
+/// A model ready to run, and its name in answers.
+pub struct NamedModel {
     /// The model.
     pub model: Model,
     /// Its name in answers.
     pub name: ModelName,
 }
 
-impl Loaded {
-    fn new(checkpoint: &Checkpoint, engine: Engine, origin: String) -> Result<Loaded, Failure> {
+impl NamedModel {
+    fn new(checkpoint: &Checkpoint, engine: Engine, origin: String) -> Result<NamedModel, Failure> {
         let model = Model::new(checkpoint, engine).map_err(|e| format!("{origin}: {e}"))?;
         let name = ModelName {
             task: checkpoint.meta.task,
@@ -50,7 +50,7 @@ impl Loaded {
             precision: engine.precision().to_string(),
             origin,
         };
-        Ok(Loaded { model, name })
+        Ok(NamedModel { model, name })
     }
 }
 
@@ -58,7 +58,7 @@ impl Loaded {
 pub struct Models {
     engine: Engine,
     given: bool,
-    slots: [OnceCell<Loaded>; 2],
+    slots: [OnceCell<NamedModel>; 2],
 }
 
 impl Models {
@@ -67,7 +67,7 @@ impl Models {
         let models = Models { engine, given: !paths.is_empty(), slots: Default::default() };
         for path in paths {
             let checkpoint = Checkpoint::read(path).map_err(error)?;
-            let loaded = Loaded::new(&checkpoint, engine, path.display().to_string())?;
+            let loaded = NamedModel::new(&checkpoint, engine, path.display().to_string())?;
             let task = loaded.name.task;
             if let Err(second) = models.slots[task as usize].set(loaded) {
                 let first = models.slots[task as usize].get().map_or("", |m| m.name.origin.as_str());
@@ -87,7 +87,7 @@ impl Models {
     }
 
     /// The model of a task.
-    pub fn get(&self, task: Task) -> Result<&Loaded, Failure> {
+    pub fn get(&self, task: Task) -> Result<&NamedModel, Failure> {
         let slot = &self.slots[task as usize];
         if let Some(loaded) = slot.get() {
             return Ok(loaded);
@@ -98,13 +98,13 @@ impl Models {
             let found = if task == Task::Entity { Task::Relation } else { Task::Entity };
             return Err(Failure::Error(format!("{file}: {}", ModelError::Task { found })));
         }
-        let loaded = Loaded::new(&default_checkpoint(task), self.engine, bundled::ORIGIN.to_string())?;
+        let loaded = NamedModel::new(&default_checkpoint(task), self.engine, bundled::ORIGIN.to_string())?;
         Ok(slot.get_or_init(|| loaded))
     }
 
     /// All models that were opened, for a server.
     pub fn into_served(self) -> Vec<Served> {
-        let served = |m: Loaded| Served { model: m.model, name: m.name };
+        let served = |m: NamedModel| Served { model: m.model, name: m.name };
         self.slots.into_iter().filter_map(OnceCell::into_inner).map(served).collect()
     }
 }

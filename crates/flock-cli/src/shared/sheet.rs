@@ -8,7 +8,7 @@ use flock_kg::eval::compare::{Published, Sheet, Style, compare};
 
 use crate::shared::failure::Failure;
 use crate::shared::output::print;
-use crate::shared::table::{self, Side, printable};
+use crate::shared::table::{self, Align, printable};
 
 /// Form of a table.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
@@ -27,14 +27,14 @@ pub fn print_sheet(sheet: &Sheet, format: TableFormat) -> Result<(), Failure> {
         TableFormat::Markdown => print(&sheet.markdown()),
         TableFormat::Csv => print(&sheet.csv()),
         TableFormat::Table => {
-            let mut sides = vec![Side::Right; sheet.header.len()];
-            sides[0] = Side::Left;
+            let mut aligns = vec![Align::Right; sheet.header.len()];
+            aligns[0] = Align::Left;
             let rows: Vec<Vec<String>> = std::iter::once(&sheet.header)
                 .chain(&sheet.rows)
                 .map(|row| row.iter().map(|cell| printable(cell).into_owned()).collect())
                 .collect();
             let mut out = std::io::stdout().lock();
-            table::write(&mut out, &sides, &rows)?;
+            table::write(&mut out, &aligns, &rows)?;
             Ok(out.flush()?)
         }
     }

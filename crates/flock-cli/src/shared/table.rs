@@ -6,21 +6,21 @@ use unicode_width::UnicodeWidthStr;
 
 /// Which side of its column a cell keeps to.
 #[derive(Copy, Clone, PartialEq, Eq)]
-pub enum Side {
+pub enum Align {
     Left,
     Right,
 }
 
-/// Writes rows of as many cells as there are sides, two spaces between columns.
-pub fn write(out: &mut dyn Write, sides: &[Side], rows: &[Vec<String>]) -> io::Result<()> {
+/// Writes rows of as many cells as there are alignments, two spaces between columns.
+pub fn write(out: &mut dyn Write, aligns: &[Align], rows: &[Vec<String>]) -> io::Result<()> {
     let width = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..sides.len()).map(width).collect();
+    let widths: Vec<usize> = (0..aligns.len()).map(width).collect();
     for row in rows {
         let mut line = String::new();
-        for ((cell, side), width) in row.iter().zip(sides).zip(&widths) {
+        for ((cell, align), width) in row.iter().zip(aligns).zip(&widths) {
             let space = " ".repeat(width - cell.width());
             line += if line.is_empty() { "" } else { "  " };
-            line += &if *side == Side::Right { space + cell } else { format!("{cell}{space}") };
+            line += &if *align == Align::Right { space + cell } else { format!("{cell}{space}") };
         }
         writeln!(out, "{}", line.trim_end())?;
     }
@@ -63,7 +63,7 @@ mod tests {
         let row = |cells: [&str; 3]| cells.map(str::to_string).to_vec();
         let rows = [row(["rank", "name", "p"]), row(["1", "日本", "0.5"]), row(["10", "Åland Islands", ""])];
         let mut out = Vec::new();
-        write(&mut out, &[Side::Right, Side::Left, Side::Right], &rows).unwrap();
+        write(&mut out, &[Align::Right, Align::Left, Align::Right], &rows).unwrap();
         let want = "rank  name             p\n   1  日本           0.5\n  10  Åland Islands\n";
         assert_eq!(String::from_utf8(out).unwrap(), want);
     }
