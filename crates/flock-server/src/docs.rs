@@ -10,22 +10,22 @@ use serde_json::Value;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
-use crate::{App, api};
+use crate::{App, routes};
 
 #[derive(OpenApi)]
 #[openapi(
     info(title = "flock-kg", description = "Predicts missing links in a knowledge graph."),
     paths(
-        api::health,
-        api::info,
-        api::entities,
-        api::relations,
-        api::predict,
-        api::stream,
-        api::explain,
-        api::neighbourhood,
-        api::triples,
-        api::graphs
+        routes::health,
+        routes::info,
+        routes::entities,
+        routes::relations,
+        routes::predict,
+        routes::stream,
+        routes::explain,
+        routes::neighbourhood,
+        routes::triples,
+        routes::graphs
     ),
     tags((name = "api", description = "Questions, names, edits and graphs")),
     modifiers(&Token),

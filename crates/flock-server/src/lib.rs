@@ -1,25 +1,25 @@
 //! Flock over HTTP: a JSON API, a graph that can be edited while it is asked, and a page for people.
 //!
-//! - [`api`]: the routes; [`request`]: what they take; [`problem`]: what they say when something is wrong.
-//! - [`work`]: the threads that compute; [`ask`]: questions as jobs for them.
+//! - [`routes`]: the routes; [`request`]: what they take; [`problem`]: what they say when something is wrong.
+//! - [`jobs`]: the threads that compute; [`ask`]: questions as jobs for them.
 //! - [`live`]: snapshots and edits; [`store`]: edits on disk.
 //! - `guard`: who may come in; `peer`: who is at the other end; `body`: bodies within a size, a time and a common room.
 //! - [`serve`]: sockets, limits, shutdown. [`router`] is all of it without a socket.
 
-pub mod api;
 pub mod ask;
 mod body;
 mod docs;
 mod guard;
+pub mod jobs;
 pub mod live;
 mod metrics;
 mod page;
 mod peer;
 pub mod problem;
 pub mod request;
+pub mod routes;
 mod serve;
 pub mod store;
-pub mod work;
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher};
@@ -33,9 +33,9 @@ use flock_kg::graph::{Graph, LoadOptions, load_reader};
 use tokio::sync::Semaphore;
 
 use ask::Served;
+use jobs::Work;
 use live::Live;
 use metrics::Metrics;
-use work::Work;
 
 pub use serve::{ServeError, serve};
 
@@ -185,16 +185,16 @@ pub fn bundled_graph() -> Result<Graph, flock_kg::graph::LoadError> {
 /// Every route, with limits, guards and headers.
 pub fn router(app: Arc<App>) -> Router {
     Router::new()
-        .route("/api/v1/health", get(api::health))
-        .route("/api/v1/info", get(api::info))
-        .route("/api/v1/entities", get(api::entities))
-        .route("/api/v1/relations", get(api::relations))
-        .route("/api/v1/predict", post(api::predict))
-        .route("/api/v1/predict/stream", post(api::stream))
-        .route("/api/v1/explain", post(api::explain))
-        .route("/api/v1/neighbourhood", get(api::neighbourhood))
-        .route("/api/v1/triples", post(api::triples))
-        .route("/api/v1/graphs", post(api::graphs))
+        .route("/api/v1/health", get(routes::health))
+        .route("/api/v1/info", get(routes::info))
+        .route("/api/v1/entities", get(routes::entities))
+        .route("/api/v1/relations", get(routes::relations))
+        .route("/api/v1/predict", post(routes::predict))
+        .route("/api/v1/predict/stream", post(routes::stream))
+        .route("/api/v1/explain", post(routes::explain))
+        .route("/api/v1/neighbourhood", get(routes::neighbourhood))
+        .route("/api/v1/triples", post(routes::triples))
+        .route("/api/v1/graphs", post(routes::graphs))
         .route("/openapi.json", get(docs::openapi))
         .route("/docs", get(docs::page))
         .route("/metrics", get(guard::metrics))

@@ -28,10 +28,10 @@ use utoipa::{IntoResponses, ToSchema};
 use crate::App;
 use crate::ask::{Asked, Manner, News, Questions, Served, Whole, pass_positions};
 use crate::body::{Blocks, Room, read};
+use crate::jobs::Job;
 use crate::live::Live;
 use crate::problem::{Code, Problem};
 use crate::request::*;
-use crate::work::Job;
 
 type Shared = State<Arc<App>>;
 
