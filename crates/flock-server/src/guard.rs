@@ -4,7 +4,6 @@ use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -235,23 +234,6 @@ fn port_of(host: &str) -> Option<u16> {
 fn is_local(host: &str) -> bool {
     let name = name_of(host);
     name.eq_ignore_ascii_case("localhost") || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
-}
-
-/// The counters.
-pub async fn metrics(State(app): State<Arc<App>>) -> Response {
-    let graph = app.main.graph();
-    let gauges = [
-        ("flock_jobs_waiting", "Jobs with work that nobody has begun.", app.work.waiting() as f64),
-        (
-            "flock_requests_open",
-            "Requests admitted and not answered.",
-            (app.limits.queue - app.queue.available_permits()) as f64,
-        ),
-        ("flock_graph_triples", "Triples of the graph.", graph.topology().num_triples() as f64),
-        ("flock_graph_edits", "Triples kept beside the index.", graph.topology().num_edits() as f64),
-    ];
-    let text = app.metrics.text(app.work.units.load(Ordering::Relaxed), &gauges);
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }
 
 /// For paths that do not exist.

@@ -1,6 +1,6 @@
 //! Flock over HTTP: a JSON API, a graph that can be edited while it is asked, and a page for people.
 //!
-//! - [`routes`]: the routes; [`request`]: what they take; [`problem`]: what they say when something is wrong.
+//! - [`routes`]: the routes, what they take and what they give; [`problem`]: what they say when something is wrong.
 //! - [`jobs`]: the threads that compute; [`ask`]: questions as jobs for them.
 //! - [`live`]: snapshots and edits; [`store`]: edits on disk.
 //! - `guard`: who may come in; `peer`: who is at the other end; `body`: bodies within a size, a time and a common room.
@@ -16,7 +16,6 @@ mod metrics;
 mod page;
 mod peer;
 pub mod problem;
-pub mod request;
 pub mod routes;
 mod serve;
 pub mod store;
@@ -36,6 +35,7 @@ use ask::Served;
 use jobs::Work;
 use live::Live;
 use metrics::Metrics;
+use routes::{explain, graphs, names, predict, status, triples};
 
 pub use serve::{ServeError, serve};
 
@@ -185,19 +185,19 @@ pub fn bundled_graph() -> Result<Graph, flock_kg::graph::LoadError> {
 /// Every route, with limits, guards and headers.
 pub fn router(app: Arc<App>) -> Router {
     Router::new()
-        .route("/api/v1/health", get(routes::health))
-        .route("/api/v1/info", get(routes::info))
-        .route("/api/v1/entities", get(routes::entities))
-        .route("/api/v1/relations", get(routes::relations))
-        .route("/api/v1/predict", post(routes::predict))
-        .route("/api/v1/predict/stream", post(routes::stream))
-        .route("/api/v1/explain", post(routes::explain))
-        .route("/api/v1/neighbourhood", get(routes::neighbourhood))
-        .route("/api/v1/triples", post(routes::triples))
-        .route("/api/v1/graphs", post(routes::graphs))
+        .route("/api/v1/health", get(status::health))
+        .route("/api/v1/info", get(status::info))
+        .route("/api/v1/entities", get(names::entities))
+        .route("/api/v1/relations", get(names::relations))
+        .route("/api/v1/predict", post(predict::predict))
+        .route("/api/v1/predict/stream", post(predict::stream))
+        .route("/api/v1/explain", post(explain::explain))
+        .route("/api/v1/neighbourhood", get(graphs::neighbourhood))
+        .route("/api/v1/triples", post(triples::triples))
+        .route("/api/v1/graphs", post(graphs::graphs))
         .route("/openapi.json", get(docs::openapi))
         .route("/docs", get(docs::page))
-        .route("/metrics", get(guard::metrics))
+        .route("/metrics", get(status::metrics))
         .route("/", get(page::index))
         .route("/{file}", get(page::asset))
         .fallback(guard::nothing_here)
