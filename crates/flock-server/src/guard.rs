@@ -32,7 +32,7 @@ pub async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) ->
     };
     let response = answer.unwrap_or_else(IntoResponse::into_response);
     let status = response.status().as_u16();
-    let mut response = response.map(|body| Body::new(Measured { body, app, route, status, begin }));
+    let mut response = response.map(|body| Body::new(MeteredBody { body, app, route, status, begin }));
     let headers = response.headers_mut();
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, POLICY),
@@ -60,7 +60,7 @@ async fn unwound(answer: impl Future<Output = Response>) -> Result<Response, Pro
 
 /// The body of an answer. When all of it has been sent, or nobody reads on, the request is counted: a stream takes as long as its last
 /// event.
-struct Measured {
+struct MeteredBody {
     body: Body,
     app: Arc<App>,
     route: String,
@@ -68,13 +68,13 @@ struct Measured {
     begin: Instant,
 }
 
-impl Drop for Measured {
+impl Drop for MeteredBody {
     fn drop(&mut self) {
         self.app.metrics.request(&self.route, self.status, self.begin.elapsed());
     }
 }
 
-impl HttpBody for Measured {
+impl HttpBody for MeteredBody {
     type Data = Bytes;
     type Error = axum::Error;
 

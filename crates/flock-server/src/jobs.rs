@@ -55,7 +55,7 @@ impl Pace {
 
 /// The threads and what waits for them.
 pub struct Work {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     wake: Condvar,
     pool: rayon::ThreadPool,
     /// Units run so far.
@@ -63,7 +63,7 @@ pub struct Work {
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     jobs: VecDeque<(Arc<dyn Job>, usize)>, // with the next unit
     busy: usize,
     running: u64, // positions of the units that run now
@@ -126,7 +126,7 @@ impl Work {
         self.wake.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 
@@ -183,7 +183,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::sync::mpsc;
 
-    struct Count {
+    struct CountingJob {
         ran: Mutex<Vec<usize>>,
         over: AtomicBool,
         broken: AtomicBool,
@@ -191,7 +191,7 @@ mod tests {
         units: usize,
     }
 
-    impl Job for Count {
+    impl Job for CountingJob {
         fn units(&self) -> usize {
             self.units
         }
@@ -215,11 +215,11 @@ mod tests {
     fn each_unit_runs_once_and_a_panic_stops_nothing() {
         let work = Work::start(rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap());
         let (sender, done) = mpsc::channel();
-        let jobs: Vec<Arc<Count>> = (0..3)
+        let jobs: Vec<Arc<CountingJob>> = (0..3)
             .map(|_| {
                 let done = Mutex::new(sender.clone());
                 let (over, broken) = (AtomicBool::new(false), AtomicBool::new(false));
-                Arc::new(Count { ran: Mutex::default(), over, broken, done, units: 5 })
+                Arc::new(CountingJob { ran: Mutex::default(), over, broken, done, units: 5 })
             })
             .collect();
         jobs[2].over.store(true, Ordering::Relaxed);
@@ -240,13 +240,13 @@ mod tests {
     }
 
     /// A job that never runs: the threads of its tests have been told to end.
-    struct Waiting {
+    struct WaitingJob {
         units: usize,
         positions: u64,
         over: bool,
     }
 
-    impl Job for Waiting {
+    impl Job for WaitingJob {
         fn units(&self) -> usize {
             self.units
         }
@@ -270,13 +270,13 @@ mod tests {
             work.lock().pace.note(heavy, Duration::from_micros(heavy));
         }
         for _ in 0..63 {
-            work.lock().jobs.push_back((Arc::new(Waiting { units: 1, positions: light, over: false }), 0));
+            work.lock().jobs.push_back((Arc::new(WaitingJob { units: 1, positions: light, over: false }), 0));
         }
         // 64 light passes on two threads: 64 × 8 ms / 2. By passes it would be 64 × 4.096 s / 2 = 131 s, and most were refused.
         assert_eq!(work.expected(1, light).as_millis(), 256);
         // A heavy job of 64 passes that is at its 10th takes one turn for a light one's one; what nobody waits for takes none.
-        work.lock().jobs.push_back((Arc::new(Waiting { units: 64, positions: heavy, over: false }), 10));
-        work.lock().jobs.push_back((Arc::new(Waiting { units: 64, positions: heavy, over: true }), 10));
+        work.lock().jobs.push_back((Arc::new(WaitingJob { units: 64, positions: heavy, over: false }), 10));
+        work.lock().jobs.push_back((Arc::new(WaitingJob { units: 64, positions: heavy, over: true }), 10));
         assert_eq!(work.expected(1, light).as_millis(), 256 + 2048);
         // Before a job of 100 passes all 54 that it has left.
         assert_eq!(work.expected(100, 100 * light).as_millis(), 252 + 54 * 2048 + 400);
