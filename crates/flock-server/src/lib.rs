@@ -21,7 +21,6 @@ mod serve;
 pub mod store;
 
 use std::collections::VecDeque;
-use std::hash::{BuildHasher, Hasher};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -35,6 +34,7 @@ use ask::Served;
 use jobs::Work;
 use live::Live;
 use metrics::Metrics;
+use problem::Problem;
 use routes::{explain, graphs, names, predict, status, triples};
 
 pub use serve::{ServeError, serve};
@@ -164,10 +164,11 @@ impl App {
         })
     }
 
-    /// An id that cannot be guessed: the state of the system's randomness, which seeds every hasher.
-    fn new_id(&self) -> String {
-        let word = || std::hash::RandomState::new().build_hasher().finish();
-        format!("{:016x}{:016x}", word(), word())
+    /// An id that cannot be guessed: 128 bits of the system's randomness.
+    fn new_id(&self) -> Result<String, Problem> {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).map_err(|e| Problem::internal(format!("no randomness for an id: {e}")))?;
+        Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
     }
 
     /// Stops computing.

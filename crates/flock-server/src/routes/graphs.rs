@@ -86,7 +86,7 @@ pub async fn graphs(
     let (entities, relations) = (graph.topology().num_nodes(), graph.topology().num_relations());
     let triples = graph.topology().num_triples();
     let live = Live::open(name, graph, None, Default::default())?;
-    let id = app.new_id();
+    let id = app.new_id()?;
     let mut uploads = app.uploads.lock().unwrap_or_else(|e| e.into_inner());
     uploads.push_back((id.clone(), live));
     let memory = |uploads: &VecDeque<(String, Arc<Live>)>| -> usize {
