@@ -126,7 +126,7 @@ pub struct OutputArgs {
     /// Write the picture here
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// TableFormat of the table
+    /// Form of the table
     #[arg(long, value_enum, default_value = "table")]
     pub format: TableFormat,
 }
@@ -165,7 +165,7 @@ pub struct CompareArgs {
     /// Published numbers (CSV)
     #[arg(long, value_name = "CSV")]
     pub published: PathBuf,
-    /// TableFormat of the table
+    /// Form of the table
     #[arg(long, value_enum, default_value = "table")]
     pub format: TableFormat,
 }

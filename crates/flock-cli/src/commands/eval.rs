@@ -69,7 +69,7 @@ pub struct EvalArgs {
     /// With --against: the mean once more without this dataset; may be given again
     #[arg(long, value_name = "DATASET", requires = "against")]
     pub without: Vec<String>,
-    /// TableFormat of the tables
+    /// Form of the tables
     #[arg(long, value_enum, default_value = "table", conflicts_with = "json")]
     pub format: TableFormat,
     /// More tables: tie rules, sides, answers reached, kinds of questions, relations

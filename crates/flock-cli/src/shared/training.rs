@@ -15,7 +15,7 @@ use crate::shared::models;
 use crate::shared::output::println;
 use crate::shared::progress::TrainProgress;
 
-/// TrainArgs of every run.
+/// Flags of every run.
 #[derive(clap::Args, Debug)]
 pub struct RunArgs {
     /// Config file (TOML); configs/ has commented examples
@@ -62,7 +62,7 @@ impl RunArgs {
     }
 }
 
-/// TrainArgs of pretraining and fine-tuning: the config's most used keys.
+/// Flags of pretraining and fine-tuning: the config's most used keys.
 #[derive(clap::Args, Debug)]
 pub struct TrainArgs {
     #[command(flatten)]
