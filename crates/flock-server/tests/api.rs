@@ -216,6 +216,7 @@ async fn uploaded_graphs() {
     let headers = [("host", "localhost"), ("content-type", "text/tab-separated-values")];
     let answer = post_with(&app, "/api/v1/graphs?name=mine.tsv", &headers, "a\tr\tb\nb\tr\tc\n").await;
     let id = answer.json()["graph"].as_str().unwrap().to_string();
+    assert!(id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit()), "{id}");
     let info = get(&app, &format!("/api/v1/info?graph={id}")).await.json();
     assert_eq!((&info["name"], &info["triples"]), (&json!("mine.tsv"), &json!(2)));
     let reply = post(&app, "/api/v1/predict", json!({"graph": id, "query": ["a", "r", "?"], "walks": 2})).await;
