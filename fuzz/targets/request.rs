@@ -1,6 +1,9 @@
 //! Bodies of requests: any bytes are a request or a problem with a message.
 
-use flock_server::request::{ExplainRequest, PredictRequest, TriplesRequest, json};
+use flock_server::routes::explain::ExplainRequest;
+use flock_server::routes::json;
+use flock_server::routes::predict::PredictRequest;
+use flock_server::routes::triples::TriplesRequest;
 
 /// The bytes as they come.
 pub fn run(data: &[u8]) {

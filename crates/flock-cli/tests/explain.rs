@@ -70,7 +70,7 @@ fn one_line_of_reason_for_each_answer_and_a_budget() {
     assert!(hasty.contains("\n1 passes: time was up\n"), "{hasty}");
     let wrong = place.predict(&["Portugal", "borders", "?", "--budget", "fast"]);
     assert_eq!(wrong.code, Some(2));
-    assert!(wrong.err.contains("expected a time such as 300ms or 2s"), "{}", wrong.err);
+    assert!(wrong.err.contains("expected a time such as 300ms, 2s, 1.5s, 5m or 1m30s, up to 1 hour"), "{}", wrong.err);
 }
 
 #[test]

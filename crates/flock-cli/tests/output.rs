@@ -361,14 +361,12 @@ fn an_interrupt_ends_the_run() {
     writeln!(child.stdin.as_mut().unwrap(), "Portugal\tborders\t?").unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-    let start = std::time::Instant::now();
     let kill = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(kill.success());
     let status = child.wait().unwrap();
     use std::os::unix::process::ExitStatusExt;
-    // 128 + 2 is what a shell makes of it.
+    // 128 + 2 is what a shell makes of it. Had the signal been ignored, the end of its input would have ended it with status 0.
     assert!(status.signal() == Some(2) || status.code() == Some(130), "{status:?}");
-    assert!(start.elapsed().as_secs() < 5);
 }
 
 #[test]

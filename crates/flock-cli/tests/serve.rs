@@ -3,7 +3,7 @@
 mod common;
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -133,12 +133,11 @@ fn ends_cleanly_and_outlasts_slow_clients() {
     let ask = json!({"query": ["Portugal", "borders", "?"], "walks": 2}).to_string();
     assert_eq!(server.send("POST", "/api/v1/predict", &ask).0, 200);
     assert_eq!(server.send("GET", "/nothing", "").0, 404);
-    // And is told to go within ten seconds.
-    let begin = Instant::now();
-    slow.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    // And is told to go: the server closes the connection, after ten seconds, and this side does not give up first.
+    slow.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let mut rest = Vec::new();
-    let _ = slow.read_to_end(&mut rest);
-    assert!(begin.elapsed() < Duration::from_secs(25), "{:?}", begin.elapsed());
+    let ended = slow.read_to_end(&mut rest).map_err(|e| e.kind());
+    assert!(!matches!(ended, Err(ErrorKind::WouldBlock | ErrorKind::TimedOut)), "{ended:?}");
     // Terminated, it ends by itself with status 0.
     let ended = std::process::Command::new("kill").args(["-TERM", &server.child.id().to_string()]).status().unwrap();
     assert!(ended.success());

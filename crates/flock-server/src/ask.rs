@@ -17,7 +17,7 @@ use flock_kg::update::Team;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::work::{Job, Work};
+use crate::jobs::{Job, Work};
 
 /// A model that answers.
 pub struct Served {

@@ -147,7 +147,7 @@ mod tests {
     use hyper::body::Frame;
 
     /// A client that sends a piece every so often and stops after some.
-    struct Dripping {
+    struct DrippingBody {
         pieces: usize,
         size: usize,
         pause: Duration,
@@ -155,7 +155,7 @@ mod tests {
         stalls: bool,
     }
 
-    impl hyper::body::Body for Dripping {
+    impl hyper::body::Body for DrippingBody {
         type Data = Bytes;
         type Error = Infallible;
 
@@ -177,7 +177,7 @@ mod tests {
     async fn sent(pieces: usize, size: usize, pause_ms: u64, stalls: bool) -> (Result<usize, Code>, Duration) {
         let pause = Duration::from_millis(pause_ms);
         let next = Box::pin(tokio::time::sleep(pause));
-        let body = Body::new(Dripping { pieces, size, pause, next, stalls });
+        let body = Body::new(DrippingBody { pieces, size, pause, next, stalls });
         let all = room_for(1 << 20);
         let begin = Instant::now();
         let got = read(body, 1 << 20, Duration::from_secs(10), 8 << 10, &mut Room::new(&all)).await;

@@ -10,22 +10,23 @@ use serde_json::Value;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
-use crate::{App, api};
+use crate::App;
+use crate::routes::{explain, graphs, names, predict, status, triples};
 
 #[derive(OpenApi)]
 #[openapi(
     info(title = "flock-kg", description = "Predicts missing links in a knowledge graph."),
     paths(
-        api::health,
-        api::info,
-        api::entities,
-        api::relations,
-        api::predict,
-        api::stream,
-        api::explain,
-        api::neighbourhood,
-        api::triples,
-        api::graphs
+        status::health,
+        status::info,
+        names::entities,
+        names::relations,
+        predict::predict,
+        predict::stream,
+        explain::explain,
+        graphs::neighbourhood,
+        triples::triples,
+        graphs::graphs
     ),
     tags((name = "api", description = "Questions, names, edits and graphs")),
     modifiers(&Token),
@@ -74,34 +75,35 @@ fn html(api: &Value, guarded: bool) -> String {
     let none = serde_json::Map::new();
     for (path, methods) in api["paths"].as_object().unwrap_or(&none) {
         for (method, about) in methods.as_object().unwrap_or(&none) {
-            let _ = write!(out, "<h2><code>{} {}</code></h2>", escape(&method.to_uppercase()), escape(path));
+            let _ = write!(out, "<h2><code>{} {}</code></h2>", escape_html(&method.to_uppercase()), escape_html(path));
             let text = about["summary"].as_str().or(about["description"].as_str()).unwrap_or("");
-            let _ = write!(out, "<p>{}", escape(text));
+            let _ = write!(out, "<p>{}", escape_html(text));
             if let Some(parameters) = about["parameters"].as_array() {
                 rows(&mut out, "Parameters", parameters.iter().map(|p| (p["name"].as_str().unwrap_or(""), p)));
             }
             for (kind, content) in about["requestBody"]["content"].as_object().unwrap_or(&none) {
-                let _ = write!(out, "<p>Body: <code>{}</code> {}", escape(kind), reference(&content["schema"]));
+                let _ = write!(out, "<p>Body: <code>{}</code> {}", escape_html(kind), reference(&content["schema"]));
             }
             let _ = write!(out, "<p>Answers:");
             for (status, response) in about["responses"].as_object().unwrap_or(&none) {
                 let content = response["content"].as_object().unwrap_or(&none).values().next();
-                let _ = write!(out, " <code>{}</code>", escape(status));
+                let _ = write!(out, " <code>{}</code>", escape_html(status));
                 let _ = write!(out, " {}", content.map_or(String::new(), |c| reference(&c["schema"])));
             }
         }
     }
     out.push_str("<h1>Types</h1>");
     for (name, schema) in api["components"]["schemas"].as_object().unwrap_or(&none) {
-        let name = escape(name);
-        let about = escape(schema["description"].as_str().unwrap_or(""));
+        let name = escape_html(name);
+        let about = escape_html(schema["description"].as_str().unwrap_or(""));
         let _ = write!(out, "<h2 id=\"{name}\"><code>{name}</code></h2><p>{about}");
         let parts = schema["allOf"].as_array().map_or_else(|| vec![schema], |all| all.iter().collect());
         for part in parts {
             if let Some(properties) = part["properties"].as_object() {
                 rows(&mut out, "Fields", properties.iter().map(|(name, about)| (name.as_str(), about)));
             } else if let Some(values) = part["enum"].as_array() {
-                let values = values.iter().filter_map(Value::as_str).map(|v| format!("<code>{}</code>", escape(v)));
+                let values =
+                    values.iter().filter_map(Value::as_str).map(|v| format!("<code>{}</code>", escape_html(v)));
                 let _ = write!(out, "<p>One of {}", values.collect::<Vec<_>>().join(", "));
             } else if part.get("$ref").is_some() {
                 let _ = write!(out, "<p>All of {}", reference(part));
@@ -116,7 +118,8 @@ fn rows<'a>(out: &mut String, title: &str, fields: impl Iterator<Item = (&'a str
     for (name, about) in fields {
         let schema = about.get("schema").unwrap_or(about);
         let text = about["description"].as_str().unwrap_or("");
-        let _ = write!(out, "<tr><td><code>{}</code><td>{}<td>{}", escape(name), reference(schema), escape(text));
+        let _ =
+            write!(out, "<tr><td><code>{}</code><td>{}<td>{}", escape_html(name), reference(schema), escape_html(text));
     }
     out.push_str("</table>");
 }
@@ -124,7 +127,7 @@ fn rows<'a>(out: &mut String, title: &str, fields: impl Iterator<Item = (&'a str
 /// A type by its name, linked if it is one of ours.
 fn reference(schema: &Value) -> String {
     if let Some(name) = schema["$ref"].as_str().and_then(|r| r.rsplit('/').next()) {
-        return format!("<a href=\"#{0}\">{0}</a>", escape(name));
+        return format!("<a href=\"#{0}\">{0}</a>", escape_html(name));
     }
     for several in ["oneOf", "anyOf", "allOf"] {
         if let Some(all) = schema[several].as_array() {
@@ -133,12 +136,12 @@ fn reference(schema: &Value) -> String {
     }
     match &schema["type"] {
         Value::String(kind) if kind == "array" => format!("list of {}", reference(&schema["items"])),
-        Value::String(kind) => escape(kind),
-        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).map(escape).collect::<Vec<_>>().join(" or "),
+        Value::String(kind) => escape_html(kind),
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).map(escape_html).collect::<Vec<_>>().join(" or "),
         _ => String::new(),
     }
 }
 
-fn escape(text: &str) -> String {
+fn escape_html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -4,7 +4,6 @@ use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -14,6 +13,7 @@ use axum::http::{HeaderName, HeaderValue, Method, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use hyper::body::{Frame, SizeHint};
+use subtle::ConstantTimeEq;
 
 use crate::App;
 use crate::peer::Peer;
@@ -33,7 +33,7 @@ pub async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) ->
     };
     let response = answer.unwrap_or_else(IntoResponse::into_response);
     let status = response.status().as_u16();
-    let mut response = response.map(|body| Body::new(Measured { body, app, route, status, begin }));
+    let mut response = response.map(|body| Body::new(MeteredBody { body, app, route, status, begin }));
     let headers = response.headers_mut();
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, POLICY),
@@ -61,7 +61,7 @@ async fn unwound(answer: impl Future<Output = Response>) -> Result<Response, Pro
 
 /// The body of an answer. When all of it has been sent, or nobody reads on, the request is counted: a stream takes as long as its last
 /// event.
-struct Measured {
+struct MeteredBody {
     body: Body,
     app: Arc<App>,
     route: String,
@@ -69,13 +69,13 @@ struct Measured {
     begin: Instant,
 }
 
-impl Drop for Measured {
+impl Drop for MeteredBody {
     fn drop(&mut self) {
         self.app.metrics.request(&self.route, self.status, self.begin.elapsed());
     }
 }
 
-impl HttpBody for Measured {
+impl HttpBody for MeteredBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -210,9 +210,9 @@ fn is_of_a_proxy(name: &str) -> bool {
     NAMES.contains(&name) || BEGINNINGS.iter().any(|b| name.starts_with(b))
 }
 
-/// Takes as long for any text of one length.
+/// Whether two texts are the same. Takes as long for any text of one length, so that its time tells nothing of the token.
 fn same(a: &[u8], b: &[u8]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).fold(0, |different, (x, y)| different | (x ^ y)) == 0
+    a.ct_eq(b).into()
 }
 
 /// The name in a `Host` header, without port and brackets.
@@ -235,23 +235,6 @@ fn port_of(host: &str) -> Option<u16> {
 fn is_local(host: &str) -> bool {
     let name = name_of(host);
     name.eq_ignore_ascii_case("localhost") || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
-}
-
-/// The counters.
-pub async fn metrics(State(app): State<Arc<App>>) -> Response {
-    let graph = app.main.graph();
-    let gauges = [
-        ("flock_jobs_waiting", "Jobs with work that nobody has begun.", app.work.waiting() as f64),
-        (
-            "flock_requests_open",
-            "Requests admitted and not answered.",
-            (app.limits.queue - app.queue.available_permits()) as f64,
-        ),
-        ("flock_graph_triples", "Triples of the graph.", graph.topology().num_triples() as f64),
-        ("flock_graph_edits", "Triples kept beside the index.", graph.topology().num_edits() as f64),
-    ];
-    let text = app.metrics.text(app.work.units.load(Ordering::Relaxed), &gauges);
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }
 
 /// For paths that do not exist.

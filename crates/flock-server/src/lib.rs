@@ -1,28 +1,26 @@
 //! Flock over HTTP: a JSON API, a graph that can be edited while it is asked, and a page for people.
 //!
-//! - [`api`]: the routes; [`request`]: what they take; [`problem`]: what they say when something is wrong.
-//! - [`work`]: the threads that compute; [`ask`]: questions as jobs for them.
+//! - [`routes`]: the routes, what they take and what they give; [`problem`]: what they say when something is wrong.
+//! - [`jobs`]: the threads that compute; [`ask`]: questions as jobs for them.
 //! - [`live`]: snapshots and edits; [`store`]: edits on disk.
 //! - `guard`: who may come in; `peer`: who is at the other end; `body`: bodies within a size, a time and a common room.
 //! - [`serve`]: sockets, limits, shutdown. [`router`] is all of it without a socket.
 
-pub mod api;
 pub mod ask;
 mod body;
 mod docs;
 mod guard;
+pub mod jobs;
 pub mod live;
 mod metrics;
 mod page;
 mod peer;
 pub mod problem;
-pub mod request;
+pub mod routes;
 mod serve;
 pub mod store;
-pub mod work;
 
 use std::collections::VecDeque;
-use std::hash::{BuildHasher, Hasher};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -33,9 +31,11 @@ use flock_kg::graph::{Graph, LoadOptions, load_reader};
 use tokio::sync::Semaphore;
 
 use ask::Served;
+use jobs::Work;
 use live::Live;
 use metrics::Metrics;
-use work::Work;
+use problem::Problem;
+use routes::{explain, graphs, names, predict, status, triples};
 
 pub use serve::{ServeError, serve};
 
@@ -164,10 +164,11 @@ impl App {
         })
     }
 
-    /// An id that cannot be guessed: the state of the system's randomness, which seeds every hasher.
-    fn new_id(&self) -> String {
-        let word = || std::hash::RandomState::new().build_hasher().finish();
-        format!("{:016x}{:016x}", word(), word())
+    /// An id that cannot be guessed: 128 bits of the system's randomness.
+    fn new_id(&self) -> Result<String, Problem> {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).map_err(|e| Problem::internal(format!("no randomness for an id: {e}")))?;
+        Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
     }
 
     /// Stops computing.
@@ -185,19 +186,19 @@ pub fn bundled_graph() -> Result<Graph, flock_kg::graph::LoadError> {
 /// Every route, with limits, guards and headers.
 pub fn router(app: Arc<App>) -> Router {
     Router::new()
-        .route("/api/v1/health", get(api::health))
-        .route("/api/v1/info", get(api::info))
-        .route("/api/v1/entities", get(api::entities))
-        .route("/api/v1/relations", get(api::relations))
-        .route("/api/v1/predict", post(api::predict))
-        .route("/api/v1/predict/stream", post(api::stream))
-        .route("/api/v1/explain", post(api::explain))
-        .route("/api/v1/neighbourhood", get(api::neighbourhood))
-        .route("/api/v1/triples", post(api::triples))
-        .route("/api/v1/graphs", post(api::graphs))
+        .route("/api/v1/health", get(status::health))
+        .route("/api/v1/info", get(status::info))
+        .route("/api/v1/entities", get(names::entities))
+        .route("/api/v1/relations", get(names::relations))
+        .route("/api/v1/predict", post(predict::predict))
+        .route("/api/v1/predict/stream", post(predict::stream))
+        .route("/api/v1/explain", post(explain::explain))
+        .route("/api/v1/neighbourhood", get(graphs::neighbourhood))
+        .route("/api/v1/triples", post(triples::triples))
+        .route("/api/v1/graphs", post(graphs::graphs))
         .route("/openapi.json", get(docs::openapi))
         .route("/docs", get(docs::page))
-        .route("/metrics", get(guard::metrics))
+        .route("/metrics", get(status::metrics))
         .route("/", get(page::index))
         .route("/{file}", get(page::asset))
         .fallback(guard::nothing_here)

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use flock_kg::calibrate::Calibrations;
 use flock_kg::graph::{Graph, GraphError, NameIndex, NamedEdit, Names};
 
-use crate::store::{GraphId, Opened, Store, StoreError, Stored, StoredEdit};
+use crate::store::{GraphId, OpenedStore, Store, StoreContent, StoreError, StoredEdit};
 
 /// A patch is folded into a fresh index when it has as many slots as an eighth of the graph, within these bounds.
 const FEW_SLOTS: usize = 1 << 16;
@@ -31,7 +31,7 @@ pub enum LiveError {
 
 /// What an edit did.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct EditOutcome {
     /// Triples that are new.
     pub added: usize,
     /// Triples that are gone.
@@ -88,7 +88,7 @@ fn named(edits: &[StoredEdit]) -> Vec<NamedEdit<'_>> {
 }
 
 /// The graph with what a store holds.
-fn applied(graph: Graph, Stored { names, edits }: &Stored) -> Result<Graph, GraphError> {
+fn applied(graph: Graph, StoreContent { names, edits }: &StoreContent) -> Result<Graph, GraphError> {
     let [entities, relations] = names.each_ref().map(|names| names.iter().map(String::as_str));
     let graph = match names.iter().all(Vec::is_empty) {
         true => graph,
@@ -108,7 +108,7 @@ impl Live {
         let opened = edits.map(|file| Store::open(file.path, GraphId::of(&graph), file.adopt)).transpose()?;
         let (store, graph, notices) = match opened {
             None => (None, graph, Vec::new()),
-            Some(Opened { store, stored, notices }) => (Some(store), applied(graph, &stored)?, notices),
+            Some(OpenedStore { store, stored, notices }) => (Some(store), applied(graph, &stored)?, notices),
         };
         let live = Arc::new(Live {
             name,
@@ -148,7 +148,7 @@ impl Live {
     }
 
     /// Makes edits, all or none. When this returns they are on disk, if they are kept at all, and the next question sees them.
-    pub fn edit(self: &Arc<Live>, edits: &[NamedEdit<'_>]) -> Result<Outcome, LiveError> {
+    pub fn edit(self: &Arc<Live>, edits: &[NamedEdit<'_>]) -> Result<EditOutcome, LiveError> {
         let mut writer = unpoisoned(&self.writer);
         // Another server may have made the file since this one started, and ended. (While there was no file, nothing was edited here.)
         if let Some(store) = &mut writer.store
@@ -191,7 +191,7 @@ impl Live {
         let triples = after.topology().num_triples();
         self.publish(after);
         self.clone().fold_if_grown(&mut writer);
-        Ok(Outcome { added, removed, triples })
+        Ok(EditOutcome { added, removed, triples })
     }
 
     fn fold_if_grown(self: Arc<Live>, writer: &mut Writer) {
@@ -248,10 +248,10 @@ mod tests {
         let remove = |t| NamedEdit { triple: t, present: false };
         let old = live.graph();
         let outcome = live.edit(&[add(["n0", "likes", "<b>"]), remove(["n0", "next", "n1"]), remove(["x", "y", "z"])]);
-        assert_eq!(outcome.unwrap(), Outcome { added: 1, removed: 1, triples: 30 });
+        assert_eq!(outcome.unwrap(), EditOutcome { added: 1, removed: 1, triples: 30 });
         // Added and taken back in one edit is nothing.
         let outcome = live.edit(&[add(["n1", "likes", "n2"]), remove(["n1", "likes", "n2"])]).unwrap();
-        assert_eq!(outcome, Outcome { added: 0, removed: 0, triples: 30 });
+        assert_eq!(outcome, EditOutcome { added: 0, removed: 0, triples: 30 });
         assert_eq!(old.topology().num_triples(), 30);
         assert!(old.entities().id("<b>").is_none() && live.graph().entities().id("<b>") == Some(30));
 

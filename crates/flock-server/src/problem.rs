@@ -142,6 +142,9 @@ impl Problem {
             LoadError::Utf16 { .. } | LoadError::Row { what: RowError::InvalidUtf8 { .. }, .. } => {
                 Some("send UTF-8 text")
             }
+            LoadError::Row { what: RowError::TooLong | RowError::ManyFields, .. } => Some("send one triple in a line"),
+            LoadError::Row { what: RowError::LongName, .. } => Some("shorten the name, or leave the row out"),
+            LoadError::TooMuch { .. } | LoadError::TooLarge { .. } => Some("send a smaller graph"),
             LoadError::Archive { .. } => Some("send plain text, or text packed with gzip or zstd"),
             LoadError::Damaged { .. } => Some("pack the file again, or send plain text"),
             LoadError::Empty { .. } => Some("send a file with at least one triple in TSV, CSV, Turtle or N-Triples"),

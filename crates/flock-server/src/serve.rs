@@ -93,7 +93,7 @@ async fn run(mut options: Options, ready: impl FnOnce(std::net::SocketAddr)) -> 
         });
         let mut http = hyper::server::conn::http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(limits.body_time).max_headers(64).max_buf_size(64 << 10);
-        let stream = Patient { stream, patience: limits.body_time, stuck: None };
+        let stream = TimedStream { stream, patience: limits.body_time, stuck: None };
         let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), service));
         tokio::spawn(async move {
             // Errors here are the client's: it went away or spoke no HTTP.
@@ -166,13 +166,13 @@ impl Drop for Place {
 }
 
 /// A connection that fails when the other side takes nothing for too long: it would keep its place for ever.
-struct Patient {
+struct TimedStream {
     stream: TcpStream,
     patience: Duration,
     stuck: Option<Pin<Box<Sleep>>>,
 }
 
-impl Patient {
+impl TimedStream {
     fn within<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.stuck = None;
@@ -184,13 +184,13 @@ impl Patient {
     }
 }
 
-impl AsyncRead for Patient {
+impl AsyncRead for TimedStream {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, to: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(context, to)
     }
 }
 
-impl AsyncWrite for Patient {
+impl AsyncWrite for TimedStream {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.within(context, written)
@@ -260,11 +260,11 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, _) = listener.accept().await.unwrap();
-        let mut patient = Patient { stream, patience: Duration::from_millis(100), stuck: None };
+        let mut stream = TimedStream { stream, patience: Duration::from_millis(100), stuck: None };
         let bytes = vec![0; 1 << 20];
         let mut written = 0;
         let error = loop {
-            match std::future::poll_fn(|context| Pin::new(&mut patient).poll_write(context, &bytes)).await {
+            match std::future::poll_fn(|context| Pin::new(&mut stream).poll_write(context, &bytes)).await {
                 Ok(len) => written += len,
                 Err(error) => break error,
             }

@@ -216,6 +216,7 @@ async fn uploaded_graphs() {
     let headers = [("host", "localhost"), ("content-type", "text/tab-separated-values")];
     let answer = post_with(&app, "/api/v1/graphs?name=mine.tsv", &headers, "a\tr\tb\nb\tr\tc\n").await;
     let id = answer.json()["graph"].as_str().unwrap().to_string();
+    assert!(id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit()), "{id}");
     let info = get(&app, &format!("/api/v1/info?graph={id}")).await.json();
     assert_eq!((&info["name"], &info["triples"]), (&json!("mine.tsv"), &json!(2)));
     let reply = post(&app, "/api/v1/predict", json!({"graph": id, "query": ["a", "r", "?"], "walks": 2})).await;
@@ -423,7 +424,9 @@ async fn only_direct_requests_change_something_without_a_token() {
 async fn errors_speak_of_the_api() {
     let app = app();
     let mut problems = Vec::new();
-    let files: [(&str, &str, &'static [u8]); 18] = [
+    let long_name = ["a\tb\t".as_bytes(), &[b'c'; 70_000], b"\n"].concat();
+    let long_row = ["a\t".repeat(70_000).as_bytes(), b"\n"].concat();
+    let files: [(&str, &str, &[u8]); 23] = [
         ("text/tab-separated-values", "a.tsv", b"a\tb\n"),
         ("text/tab-separated-values", "a.tsv", b"a\tb\tc\td\n"),
         ("text/tab-separated-values", "a.tsv", b"a b c\n"),
@@ -436,7 +439,13 @@ async fn errors_speak_of_the_api() {
         ("text/tab-separated-values", "what", b"one word\n"),
         ("text/tab-separated-values", "a.tsv", b"PK\x03\x04zip"),
         ("text/tab-separated-values", "a.tsv.gz", b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x01\x02\x03"),
+        ("text/tab-separated-values", "a.tsv", &long_name),
+        ("text/tab-separated-values", "a.tsv", &long_row),
+        ("text/tab-separated-values", "a.tsv", b"[{\"head\": \"a\"}]\n"),
         ("text/csv", "a.csv", b"a,b\n"),
+        // On the command line these two are told of --columns.
+        ("text/csv", "a.csv", b"a,b,c,d\n"),
+        ("text/csv", "a.csv", b"tail,relation,head\nb,a\n"),
         ("text/csv", "a.csv", b"a,\"b,c\n"),
         ("text/csv", "a.csv", b"a,\"b\"x,c\n"),
         ("text/turtle", "a.ttl", b"<a> <b> .\n"),
@@ -445,7 +454,7 @@ async fn errors_speak_of_the_api() {
     ];
     for (kind, name, bytes) in files {
         let headers = [("host", "localhost"), ("content-type", kind)];
-        let answer = post_with(&app, &format!("/api/v1/graphs?name={name}"), &headers, bytes).await;
+        let answer = post_with(&app, &format!("/api/v1/graphs?name={name}"), &headers, bytes.to_vec()).await;
         assert_eq!((answer.status.as_u16(), &answer.json()["code"]), (400, &json!("bad_graph")), "{}", answer.text);
         assert!(answer.json()["remedy"].is_string(), "{}", answer.text);
         problems.push(answer);

@@ -7,7 +7,7 @@ use std::path::Path;
 use flock_kg::calibrate::Calibrations;
 use flock_kg::graph::{Graph, GraphBuilder, NamedEdit};
 use flock_server::live::{EditsFile, Live, LiveError};
-use flock_server::store::{GraphId, Opened, Store, StoreError, StoreRemedy, Stored};
+use flock_server::store::{GraphId, OpenedStore, Store, StoreContent, StoreError, StoreRemedy};
 
 fn graph(triples: &[[&str; 3]]) -> Graph {
     let mut builder = GraphBuilder::new();
@@ -28,7 +28,7 @@ fn edit<'a>(triple: [&'a str; 3], present: bool) -> NamedEdit<'a> {
 }
 
 /// Four commits, with names that JSON must escape; and what they come to.
-fn fill(path: &Path) -> Stored {
+fn fill(path: &Path) -> StoreContent {
     let mut store = Store::open(path, id(), false).unwrap().store;
     store.commit(&[edit(["Portugal", "in", "Europe"], true)], [vec!["Europe"], vec!["in"]]).unwrap();
     store.commit(&[edit(["Portugal", "borders", "Spain"], false)], [vec![], vec![]]).unwrap();
@@ -45,15 +45,15 @@ fn fill(path: &Path) -> Stored {
     ];
     let mut edits: Vec<_> = edits.into_iter().map(|(t, p)| (t.map(str::to_string), p)).collect();
     edits.sort();
-    Stored { names: [vec!["Europe".into(), odd.into()], vec!["in".into()]], edits }
+    StoreContent { names: [vec!["Europe".into(), odd.into()], vec!["in".into()]], edits }
 }
 
 /// What a file of these bytes gives; `None` if it is refused.
-fn reopened(dir: &Path, bytes: &[u8]) -> Option<(Stored, Vec<String>)> {
+fn reopened(dir: &Path, bytes: &[u8]) -> Option<(StoreContent, Vec<String>)> {
     let path = dir.join("again");
     fs::write(&path, bytes).unwrap();
     let opened = Store::open(&path, id(), false);
-    opened.ok().map(|Opened { stored, notices, .. }| (stored, notices))
+    opened.ok().map(|OpenedStore { stored, notices, .. }| (stored, notices))
 }
 
 /// SplitMix64: a fixed row of numbers.
@@ -133,7 +133,7 @@ fn a_torn_end_is_reported_and_nothing_else_is_lost() {
         );
         // It has been cut off: the next opening has nothing to say, and the next edit goes on.
         let path = dir.path().join("again");
-        let Opened { mut store, notices, .. } = Store::open(&path, id(), false).unwrap();
+        let OpenedStore { mut store, notices, .. } = Store::open(&path, id(), false).unwrap();
         assert!(notices.is_empty());
         store.commit(&[edit(["a", "b", "c"], true)], [vec!["a", "c"], vec!["b"]]).unwrap();
         assert_eq!(store.commits(), 5);
@@ -158,8 +158,8 @@ fn a_kill_while_the_file_is_made_leaves_no_ruin() {
     for len in [0, 1, 40, whole.len() / 2, whole.len()] {
         // Some of the temporary file, and no other.
         fs::write(&temporary, &whole[..len]).unwrap();
-        let Opened { mut store, stored, notices } = Store::open(&path, id(), false).unwrap();
-        assert_eq!((stored, notices.len()), (Stored::default(), 0));
+        let OpenedStore { mut store, stored, notices } = Store::open(&path, id(), false).unwrap();
+        assert_eq!((stored, notices.len()), (StoreContent::default(), 0));
         store.commit(&[edit(["a", "b", "c"], true)], [vec!["a", "c"], vec!["b"]]).unwrap();
         drop(store);
         assert_eq!(Store::open(&path, id(), false).unwrap().stored.edits.len(), 1);
@@ -176,7 +176,7 @@ fn a_kill_while_the_file_is_made_leaves_no_ruin() {
     let made = [lines[0], lines[1], lines[1]].concat();
     // The first of the two marks is still the one from the making: nothing kept.
     assert!(words.starts_with("kept 00000000000000000000 "), "{words}");
-    assert_eq!(reopened(dir.path(), &made), Some((Stored::default(), vec![])));
+    assert_eq!(reopened(dir.path(), &made), Some((StoreContent::default(), vec![])));
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn other_graphs_and_newer_versions_are_refused_by_name() {
         "{error}"
     );
     // On purpose it works, and from then on they are edits of the other graph.
-    let Opened { store, stored, notices } = Store::open(&path, GraphId::of(&other()), true).unwrap();
+    let OpenedStore { store, stored, notices } = Store::open(&path, GraphId::of(&other()), true).unwrap();
     assert_eq!((&stored, notices.len()), (&want, 1));
     drop(store);
     assert_eq!(Store::open(&path, GraphId::of(&other()), false).unwrap().stored, want);
@@ -235,7 +235,7 @@ fn a_second_server_is_refused_and_later_takes_over() {
 }
 
 /// The store of older versions, made as they made it.
-fn old_store(path: &Path) -> Stored {
+fn old_store(path: &Path) -> StoreContent {
     use redb::{Database, TableDefinition};
     const EDITS: TableDefinition<'static, (&str, &str, &str), bool> = TableDefinition::new("edits-1");
     const ENTITIES: TableDefinition<'static, u64, &str> = TableDefinition::new("entities-1");
@@ -251,7 +251,7 @@ fn old_store(path: &Path) -> Stored {
     }
     transaction.commit().unwrap();
     let edits = [(["Portugal", "borders", "Spain"], false), (["Portugal", "in", "Europe"], true)];
-    Stored {
+    StoreContent {
         names: [vec!["Europe".into()], vec!["in".into()]],
         edits: edits.map(|(t, p)| (t.map(str::to_string), p)).to_vec(),
     }
@@ -263,7 +263,7 @@ fn stores_of_older_versions_are_converted() {
     let (path, old) = (dir.path().join("graph.tsv.edits"), dir.path().join("graph.tsv.edits.redb"));
     let want = old_store(&old);
     let bytes = fs::read(&old).unwrap();
-    let Opened { store, stored, notices } = Store::open(&path, id(), false).unwrap();
+    let OpenedStore { store, stored, notices } = Store::open(&path, id(), false).unwrap();
     assert_eq!(stored, want);
     assert!(notices.len() == 1 && notices[0].contains("converted to"), "{notices:?}");
     drop(store);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
 
-use super::{StoreError, Stored, with_ending};
+use super::{StoreContent, StoreError, with_ending};
 
 type Key = (&'static str, &'static str, &'static str);
 const EDITS: TableDefinition<'static, Key, bool> = TableDefinition::new("edits-1");
@@ -27,7 +27,7 @@ pub fn is_old(path: &Path) -> io::Result<bool> {
 }
 
 /// All of it, if all checksums are right.
-pub fn read(path: &Path) -> Result<Stored, StoreError> {
+pub fn read(path: &Path) -> Result<StoreContent, StoreError> {
     let file = path.display().to_string();
     // On damaged files redb may panic.
     match catch_unwind(AssertUnwindSafe(|| read_tables(path))) {
@@ -39,13 +39,13 @@ pub fn read(path: &Path) -> Result<Stored, StoreError> {
     }
 }
 
-fn read_tables(path: &Path) -> Result<Option<Stored>, redb::Error> {
+fn read_tables(path: &Path) -> Result<Option<StoreContent>, redb::Error> {
     let mut database = Database::open(path)?;
     if !database.check_integrity().map_err(|e: DatabaseError| redb::Error::from(e))? {
         return Ok(None);
     }
     let transaction = database.begin_read()?;
-    let mut stored = Stored::default();
+    let mut stored = StoreContent::default();
     for (names, table) in stored.names.iter_mut().zip(NAMES) {
         if let Some(table) = there(transaction.open_table(table))? {
             for row in table.iter()? {

@@ -1,0 +1,49 @@
+//! `flock-kg bench`: speed against the peak of this machine.
+
+use std::io::Write;
+use std::time::Duration;
+
+use flock_kg::bench::{self, BenchOptions};
+
+use crate::shared::failure::{Failure, json};
+use crate::shared::{models, parse};
+
+/// Arguments of `bench`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  flock-kg bench --threads 1 --seconds 2\n  flock-kg bench --train --json")]
+pub struct BenchArgs {
+    /// Measure training steps instead of forward passes
+    #[arg(long)]
+    pub train: bool,
+    /// One JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Threads [default: all]
+    #[arg(long, value_name = "N", value_parser = parse::threads)]
+    pub threads: Option<usize>,
+    /// Time for each row, about
+    #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
+    pub seconds: f64,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|e| format!("{e}"))?;
+    if (0.01..=600.0).contains(&seconds) { Ok(seconds) } else { Err("expected 0.01 to 600".to_string()) }
+}
+
+/// Measures.
+pub fn run(args: BenchArgs) -> Result<(), Failure> {
+    let options = BenchOptions {
+        threads: args.threads.unwrap_or_else(models::all_threads),
+        time: Duration::from_secs_f64(args.seconds),
+        train: args.train,
+    };
+    let report = bench::run(options, &mut |what| say!("measuring: {what}"))?;
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        writeln!(out, "{}", json(&report)?)?;
+    } else {
+        write!(out, "{report}")?;
+    }
+    Ok(out.flush()?)
+}

@@ -1,0 +1,176 @@
+//! `flock-kg datasets`: the registry of benchmark graphs, what of it is at hand, and how to get more.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use flock_kg::checkpoint::Task;
+use flock_kg::datasets::fetch::fetch;
+use flock_kg::datasets::{Dataset, check, registry};
+use flock_kg::eval::compare::Sheet;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+
+use crate::shared::failure::{Failure, error, json};
+use crate::shared::output::println;
+use crate::shared::sheet::{TableFormat, print_sheet};
+
+/// Arguments of `datasets`.
+#[derive(clap::Args, Debug)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Examples:
+  flock-kg datasets
+  flock-kg datasets --data ../shared/kg
+  flock-kg datasets fetch FBIngram_25 --data kg
+
+Counts are those of the test graph in the paper's tables. With --data every dataset there is held against the registry (checksums, \
+counts, protocol); what differs is listed, and the exit status is 1."
+)]
+pub struct DatasetsArgs {
+    #[command(subcommand)]
+    pub command: Option<DatasetsCommand>,
+    /// Check the datasets in this directory
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Form of the table
+    #[arg(long, value_enum, default_value = "table")]
+    pub format: TableFormat,
+    /// One JSON object per dataset
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
+}
+
+/// What else there is to do.
+#[derive(clap::Subcommand, Debug)]
+pub enum DatasetsCommand {
+    /// Bring upstream files into the layout
+    Fetch(FetchArgs),
+}
+
+/// Arguments of `datasets fetch`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  flock-kg datasets fetch FBIngram_25 --data kg
+  flock-kg datasets fetch FBIngram_25 --data kg --from https://example.org/InGram
+  flock-kg datasets fetch FBIngram_25 --data kg --from ~/src/InGram
+
+The source is a copy of the upstream repository, or a mirror in the layout itself (NAME/train.txt or train.txt, …). A download \
+that breaks off goes on when the same command is given again. Files are checked against the registry before they are put in place. \
+Mind the licences: flock-kg datasets shows them.")]
+pub struct FetchArgs {
+    /// Datasets by name
+    #[arg(value_name = "NAME", required = true)]
+    pub names: Vec<String>,
+    /// Directory of datasets; each gets a directory of its own there
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// Where the upstream files are [default: the registry's address]
+    #[arg(long, value_name = "URL|DIR")]
+    pub from: Option<String>,
+    /// Keep files that are not as published, and say what differs
+    #[arg(long)]
+    pub accept: bool,
+}
+
+/// Lists, checks or fetches.
+pub fn run(args: DatasetsArgs) -> Result<(), Failure> {
+    match &args.command {
+        Some(DatasetsCommand::Fetch(args)) => fetch_all(args),
+        None => list(&args),
+    }
+}
+
+fn fetch_all(args: &FetchArgs) -> Result<(), Failure> {
+    let entries: Vec<_> = args.names.iter().map(|n| registry::get(n).map_err(error)).collect::<Result<_, _>>()?;
+    for entry in entries {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let style = ProgressStyle::with_template("{spinner} {bytes} {msg}");
+            ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
+        });
+        let mut watch = |file: &str, bytes: u64| {
+            if let Some(bar) = &bar {
+                bar.set_message(file.to_string());
+                bar.set_position(bytes);
+            }
+        };
+        let fetched = fetch(entry, args.from.as_deref(), &args.data, args.accept, &mut watch);
+        if let Some(bar) = &bar {
+            bar.finish_and_clear();
+        }
+        for line in fetched.map_err(error)? {
+            say!("warning: {} is not as published: {line}", entry.name);
+        }
+        println(&format!("{}  licence: {}", args.data.join(entry.name).display(), entry.collection.licence))?;
+    }
+    Ok(())
+}
+
+/// What of a dataset is in a directory: nothing, or what differs.
+fn look(data: &Path, name: &str) -> Option<Vec<String>> {
+    let dataset = match data.join(name) {
+        dir if dir.is_dir() => Dataset::open(&dir),
+        _ => return None,
+    };
+    Some(dataset.and_then(|d| check::differences(&d)).unwrap_or_else(|e| vec![e.to_string()]))
+}
+
+fn list(args: &DatasetsArgs) -> Result<(), Failure> {
+    if let Some(data) = args.data.as_ref().filter(|data| !data.is_dir()) {
+        return Err(Failure::Error(format!("--data {}: is no directory", data.display())));
+    }
+    let mut header: Vec<String> =
+        ["name", "group", "validated on", "sides", "entities", "relations", "triples", "test", "n", "P"]
+            .map(String::from)
+            .to_vec();
+    header.extend(args.data.iter().map(|_| "files".to_string()));
+    header.extend(["source", "licence"].map(String::from));
+    let (mut rows, mut wrong) = (Vec::new(), Vec::new());
+    for e in registry::entries() {
+        let found = args.data.as_ref().map(|data| look(data, e.name));
+        let files = found.as_ref().map(|found| match found {
+            None => "–",
+            Some(differences) if differences.is_empty() => "as published",
+            Some(_) => "differ",
+        });
+        if args.json {
+            println(&json(&json!({
+                "name": e.name,
+                "group": e.group,
+                "split": e.collection.split,
+                "valid_graph": e.collection.valid_graph,
+                "filter": { "valid": e.protocol.valid_filter, "test": e.protocol.test_filter },
+                "heads": e.protocol.heads,
+                "shared_relations": e.protocol.shares_relations(),
+                "train": e.train,
+                "valid": e.valid,
+                "test": e.test,
+                "n": e.n,
+                "passes": { "entity": e.passes(Task::Entity), "relation": e.passes(Task::Relation) },
+                "source": e.collection.source,
+                "url": e.collection.url,
+                "licence": e.collection.licence,
+                "files": found,
+            }))?)?;
+        }
+        wrong.extend(found.flatten().into_iter().flatten().map(|line| format!("{}: {line}", e.name)));
+        let count = |n: u64| if n == 0 { "–".to_string() } else { n.to_string() };
+        let passes = match (e.passes(Task::Entity), e.passes(Task::Relation)) {
+            (a, b) if a == b => a.to_string(),
+            (a, b) => format!("{a}/{b}"),
+        };
+        let mut row = vec![e.name.to_string(), e.group.to_string(), e.collection.valid_graph.to_string()];
+        row.push(if e.protocol.heads { "h/t" } else { "t" }.to_string());
+        row.extend([e.test.entities, e.test.relations, e.test.triples, e.test.predicted].map(count));
+        row.extend([e.n.to_string(), passes]);
+        row.extend(files.map(String::from));
+        row.extend([e.collection.source.clone(), e.collection.licence.clone()]);
+        rows.push(row);
+    }
+    if !args.json {
+        print_sheet(&Sheet { header, rows }, args.format)?;
+    }
+    wrong.iter().for_each(|line| say!("{line}"));
+    if wrong.is_empty() { Ok(()) } else { Err(Failure::Reported) }
+}

@@ -1,0 +1,401 @@
+//! `flock-kg eval`: ranks of held-out answers on benchmark datasets.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use flock_kg::checkpoint::Task;
+use flock_kg::datasets::{Dataset, Group};
+use flock_kg::eval::compare::{Published, Sheet, Style, caveat, compare};
+use flock_kg::eval::rank_rows::{self, RankRow};
+use flock_kg::eval::record::Record;
+use flock_kg::eval::results::{Progress, write_text};
+use flock_kg::eval::{EvalError, Evaluation, Metrics, Tally, bootstrap, evaluate_ranked};
+
+use crate::shared::failure::{Failure, error, json, message};
+use crate::shared::interrupt::on_interrupt;
+use crate::shared::models::{self, ModelArgs, Models};
+use crate::shared::output::{print, println};
+use crate::shared::progress::EvalProgress;
+use crate::shared::protocol::{ProtocolArgs, find_datasets};
+use crate::shared::sheet::{TableFormat, print_beside, print_sheet};
+use crate::shared::table::grouped;
+
+/// Arguments of `eval`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  flock-kg eval FB15k237Inductive_v1 --data ../shared/kg --model flock-entity.safetensors
+  flock-kg eval Metafam CoDExSmall --data ../shared/kg --walks 16 --passes 1 --limit 200
+  flock-kg eval inductive_er --data ../shared/kg --out results.json --compare ../shared/published/entity_zeroshot.csv
+  flock-kg eval inductive_er --data ../shared/kg --model a.safetensors --ranks a.tsv
+  flock-kg eval inductive_er --data ../shared/kg --model b.safetensors --against a.tsv --without Metafam
+
+Ranks are filtered, and a tie counts against the answer: rank = 1 + the number of candidates that are not known to be true and \
+score at least as high. Relations are ranked unfiltered, as published; --details and JSON have the filtered ranks too, and both \
+other tie rules (realistic, optimistic), sides, relations, and what the walks reached.
+
+With --out a run that is cut off goes on where it was when the same command is given again. The same seed and options give \
+the same numbers on any number of threads.")]
+pub struct EvalArgs {
+    /// Datasets by name; a group (inductive_er, inductive_e, transductive, pretraining) or all stands for those of it in --data
+    #[arg(value_name = "DATASET", required = true)]
+    pub datasets: Vec<String>,
+    /// Directory with a directory per dataset
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// What is predicted [default: what the models given predict, else entities]
+    #[arg(long, value_enum)]
+    pub task: Option<TaskArg>,
+    #[command(flatten)]
+    pub protocol: ProtocolArgs,
+    /// Results as a JSON list on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// Write the results here too, as JSON; a run that is cut off goes on from FILE.partial
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Do not go on with a run that was cut off
+    #[arg(long, requires = "out")]
+    pub fresh: bool,
+    /// Published numbers to stand beside ours (CSV); may be given again
+    #[arg(long, value_name = "CSV")]
+    pub compare: Vec<PathBuf>,
+    /// Write a row per question here: names, side, rank, score, candidates, reached, kind of question (TSV)
+    #[arg(long, value_name = "TSV")]
+    pub ranks: Option<PathBuf>,
+    /// Compare with the --ranks of another run, question by question, and say how sure the difference is
+    #[arg(long, value_name = "TSV")]
+    pub against: Option<PathBuf>,
+    /// With --against: the mean once more without this dataset; may be given again
+    #[arg(long, value_name = "DATASET", requires = "against")]
+    pub without: Vec<String>,
+    /// Form of the tables
+    #[arg(long, value_enum, default_value = "table", conflicts_with = "json")]
+    pub format: TableFormat,
+    /// More tables: tie rules, sides, answers reached, kinds of questions, relations
+    #[arg(long, conflicts_with = "json")]
+    pub details: bool,
+    #[command(flatten)]
+    pub model: ModelArgs,
+}
+
+/// What is predicted.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TaskArg {
+    /// (h, r, ?) and (?, r, t)
+    Entity,
+    /// (h, ?, t)
+    Relation,
+}
+
+/// Evaluates.
+pub fn run(args: EvalArgs) -> Result<(), Failure> {
+    // Whatever can be refused is refused before the first query is asked.
+    let datasets = find_datasets(&args.data, &args.datasets)?;
+    let published: Vec<(&PathBuf, Published)> = args
+        .compare
+        .iter()
+        .map(|path| Ok((path, Published::read(path).map_err(error)?)))
+        .collect::<Result<_, Failure>>()?;
+    let theirs = args.against.as_deref().map(rank_rows::read).transpose().map_err(error)?;
+    let models = Models::open(&args.model.model, models::engine(args.model.precision)?)?;
+    let tasks = match args.task {
+        Some(TaskArg::Entity) => vec![Task::Entity],
+        Some(TaskArg::Relation) => vec![Task::Relation],
+        None => models.tasks(),
+    };
+    for task in &tasks {
+        models.get(*task)?;
+    }
+    let pool = models::pool(args.model.threads)?;
+    if let Some(out) = &args.out
+        && (out.is_dir() || out.file_name().is_none())
+    {
+        return Err(Failure::Error(format!("--out {}: is a directory, expected a file", out.display())));
+    }
+    let partial = args.out.as_ref().map(|out| {
+        let mut name = out.clone().into_os_string();
+        name.push(".partial");
+        PathBuf::from(name)
+    });
+    let mut record = partial.as_deref().map(|path| Record::open(path, args.fresh)).transpose().map_err(error)?;
+    let stop = on_interrupt("stopping after these queries")?;
+
+    // With --out there is work to do even if nobody reads the table any more.
+    let heard = |said: Result<(), Failure>| match said {
+        Err(Failure::PipeClosed) if args.out.is_some() => Ok(()),
+        said => said,
+    };
+    let mut results: Vec<Evaluation> = Vec::new();
+    let mut ranked: Vec<RankRow> = Vec::new();
+    let mut table = ResultsTable::new(&args, &datasets);
+    for (number, (dataset, task)) in datasets.iter().flat_map(|d| tasks.iter().map(move |t| (d, *t))).enumerate() {
+        let loaded = models.get(task)?;
+        let progress = EvalProgress::new(format!("{} ({}/{})", dataset.name, number + 1, datasets.len() * tasks.len()));
+        let settings = args.protocol.settings();
+        let mut watch = |p: Progress| progress.tell(p, &stop);
+        let result =
+            evaluate_ranked(dataset, &loaded.model, &loaded.name, &settings, &pool, record.as_mut(), &mut watch);
+        progress.end();
+        let result = match result {
+            Err(EvalError::Stopped) => stopped(partial.as_deref()),
+            result => result.map_err(|e| Failure::Error(format!("{}: {}", dataset.name, message(&e))))?,
+        };
+        if args.ranks.is_some() || theirs.is_some() {
+            ranked.extend(result.rows());
+        }
+        let result = result.evaluation;
+        for line in &result.differences {
+            say!("warning: {} is not as published: {line}", dataset.name);
+        }
+        results.push(result);
+        if let Some(out) = &args.out {
+            flock_kg::eval::results::write(out, &results).map_err(error)?;
+        }
+        heard(table.add(&results[results.len() - 1]))?;
+    }
+    let tables = || -> Result<(), Failure> {
+        table.end(&results)?;
+        if args.details {
+            results.iter().try_for_each(|e| details(e, args.format))?;
+        }
+        published.iter().try_for_each(|(path, published)| comparison(path, published, &results, &args))?;
+        match &theirs {
+            Some(theirs) => against(&ranked, theirs, &args),
+            None => Ok(()),
+        }
+    };
+    if let Some(path) = &args.ranks {
+        write_ranks(path, &ranked)?;
+    }
+    heard(tables())?;
+    match record {
+        Some(record) => record.remove().map_err(error),
+        None => Ok(()),
+    }
+}
+
+fn stopped(partial: Option<&Path>) -> ! {
+    match partial {
+        Some(path) => say!("stopped; the same command goes on from {}", path.display()),
+        None => say!("stopped; hint: with --out FILE the same command would go on from here"),
+    }
+    std::process::exit(130)
+}
+
+/// The main table, a row as soon as a dataset is done.
+struct ResultsTable {
+    format: Option<TableFormat>, // none: JSON
+    name: usize,                 // width of the names
+    sampled: bool,
+    count: usize,
+}
+
+const TITLES: [&str; 12] =
+    ["dataset", "task", "queries", "n", "P", "MRR", "Hits@1", "Hits@3", "Hits@10", "mean rank", "coverage", "seconds"];
+
+impl ResultsTable {
+    fn new(args: &EvalArgs, datasets: &[Dataset]) -> ResultsTable {
+        let longest = datasets.iter().map(|d| d.name.len()).max().unwrap_or(0);
+        let format = (!args.json).then_some(args.format);
+        ResultsTable {
+            format,
+            name: longest.max("mean transductive (13)".len()),
+            sampled: args.protocol.limit.is_some(),
+            count: 0,
+        }
+    }
+
+    fn add(&mut self, e: &Evaluation) -> Result<(), Failure> {
+        self.count += 1;
+        match self.format {
+            None => {
+                let before = if self.count == 1 { "[\n" } else { ",\n" };
+                return print(&format!("{before}{}", json(e)?));
+            }
+            Some(format) if self.count == 1 => {
+                let mut titles: Vec<String> = TITLES.map(String::from).to_vec();
+                if self.sampled {
+                    titles.insert(6, "±95 %".to_string());
+                }
+                self.line(format, &titles)?;
+                if format == TableFormat::Markdown {
+                    println(&format!("|---|---|{}", "---:|".repeat(titles.len() - 2)))?;
+                }
+            }
+            Some(_) => {}
+        }
+        let interval = e.counted.interval.map_or("–".to_string(), |i| format!("{:.4}", i.mrr));
+        let first = [
+            e.dataset.clone(),
+            e.task.to_string(),
+            e.counted.all.queries.to_string(),
+            e.protocol.n.to_string(),
+            e.protocol.passes.to_string(),
+        ];
+        self.row(&first, &e.counted.all.pessimistic, interval, Some(e.counted.coverage), Some(e.seconds))
+    }
+
+    fn row(
+        &self,
+        first: &[String; 5],
+        m: &Metrics,
+        interval: String,
+        coverage: Option<f64>,
+        seconds: Option<f64>,
+    ) -> Result<(), Failure> {
+        let Some(format) = self.format else { return Ok(()) };
+        let digits = |x: f64| format!("{x:.4}");
+        let mut cells = first.to_vec();
+        cells.push(digits(m.mrr));
+        if self.sampled {
+            cells.push(interval);
+        }
+        cells.extend([digits(m.hits1), digits(m.hits3), digits(m.hits10), format!("{:.1}", m.mean_rank)]);
+        cells.push(coverage.map_or(String::new(), digits));
+        cells.push(seconds.map_or(String::new(), |s| format!("{s:.1}")));
+        self.line(format, &cells)
+    }
+
+    fn line(&self, format: TableFormat, cells: &[String]) -> Result<(), Failure> {
+        let text = match format {
+            TableFormat::Table => {
+                let pad = |(i, cell): (usize, &String)| match i {
+                    0 => format!("{cell:<w$}", w = self.name),
+                    1 => format!("{cell:<w$}", w = if i == 1 { 8 } else { 9 }),
+                    _ => format!("{cell:>w$}", w = if i == 1 { 8 } else { 9 }),
+                };
+                cells.iter().enumerate().map(pad).collect::<Vec<_>>().join(" ").trim_end().to_string()
+            }
+            TableFormat::Markdown => format!("| {} |", cells.join(" | ")),
+            TableFormat::Csv => cells.join(","),
+        };
+        println(&text)
+    }
+
+    /// Means over groups, each dataset counting the same.
+    fn end(&self, results: &[Evaluation]) -> Result<(), Failure> {
+        if self.format.is_none() {
+            return print(if self.count == 0 { "[]\n" } else { "\n]\n" });
+        }
+        for task in [Task::Entity, Task::Relation] {
+            let of = |keep: &dyn Fn(Group) -> bool| -> Vec<&Evaluation> {
+                results.iter().filter(|e| e.task == task && keep(e.group)).collect()
+            };
+            for group in Group::ALL {
+                self.mean(&format!("mean {group}"), task, &of(&|g| g == group))?;
+            }
+            let all = of(&|g| g != Group::Pretraining);
+            let groups = Group::ALL.iter().filter(|g| all.iter().any(|e| e.group == **g)).count();
+            if groups > 1 {
+                self.mean("mean", task, &all)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn mean(&self, name: &str, task: Task, of: &[&Evaluation]) -> Result<(), Failure> {
+        if of.len() < 2 {
+            return Ok(());
+        }
+        let all: Vec<Metrics> = of.iter().map(|e| e.counted.all.pessimistic).collect();
+        let first = [format!("{name} ({})", of.len()), task.to_string(), String::new(), String::new(), String::new()];
+        // Samples of different datasets are independent.
+        let half =
+            of.iter().map(|e| e.counted.interval.map_or(0.0, |i| i.mrr).powi(2)).sum::<f64>().sqrt() / of.len() as f64;
+        let coverage = of.iter().map(|e| e.counted.coverage).sum::<f64>() / of.len() as f64;
+        self.row(&first, &Metrics::mean(&all), format!("{half:.4}"), Some(coverage), None)
+    }
+}
+
+/// Tie rules, sides, reached answers and relations of one dataset.
+fn details(e: &Evaluation, format: TableFormat) -> Result<(), Failure> {
+    let title = format!("{}, {}, {}: {} distinct queries", e.dataset, e.task, e.split, grouped(e.asked as u64));
+    println(&match format {
+        TableFormat::Markdown => format!("\n**{title}**\n"),
+        TableFormat::Csv => format!("\n# {title}"),
+        TableFormat::Table => format!("\n{title}"),
+    })?;
+    let header = ["what", "queries", "MRR", "Hits@1", "Hits@3", "Hits@10", "mean rank", "coverage"];
+    let mut sheet = Sheet { header: header.map(String::from).to_vec(), rows: Vec::new() };
+    let mut add = |what: &str, queries: usize, m: &Metrics, coverage: Option<f64>| {
+        let number = |x: f64| format!("{x:.4}");
+        let mut row = vec![what.to_string(), queries.to_string(), number(m.mrr), number(m.hits1), number(m.hits3)];
+        row.extend([number(m.hits10), format!("{:.1}", m.mean_rank), coverage.map_or(String::new(), number)]);
+        sheet.rows.push(row);
+    };
+    let c = &e.counted;
+    let mut three = |what: &str, t: &Tally| {
+        add(&format!("{what}, pessimistic"), t.queries, &t.pessimistic, None);
+        add(&format!("{what}, realistic"), t.queries, &t.realistic, None);
+        add(&format!("{what}, optimistic"), t.queries, &t.optimistic, None);
+    };
+    three(if e.protocol.filtered { "all" } else { "all, unfiltered" }, &c.all);
+    if let Some(filtered) = &c.filtered {
+        three("all, filtered", filtered);
+    }
+    three("reached", &c.reached);
+    for (side, t) in &c.sides {
+        add(&format!("{side:?}").to_lowercase(), t.queries, &t.pessimistic, None);
+    }
+    for (kind, t) in &c.strata.half_link {
+        let what = if kind == "half_link" { "answer has such an edge" } else { "answer has no such edge" };
+        add(what, t.queries, &t.pessimistic, None);
+    }
+    for (distance, t) in &c.strata.distance {
+        add(&format!("distance {distance}"), t.queries, &t.pessimistic, None);
+    }
+    for r in &c.relations {
+        add(&format!("relation {}", r.relation), r.tally.queries, &r.tally.pessimistic, Some(r.coverage));
+    }
+    print_sheet(&sheet, format)
+}
+
+/// Ours beside published numbers. A file that is named after a task is for that task.
+fn comparison(path: &Path, published: &Published, results: &[Evaluation], args: &EvalArgs) -> Result<(), Failure> {
+    let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().to_lowercase());
+    let named = [Task::Entity, Task::Relation].into_iter().find(|t| name.contains(&t.to_string()));
+    let of: Vec<&Evaluation> = results.iter().filter(|e| named.is_none_or(|task| task == e.task)).collect();
+    let caveat = caveat(&of).map_or(String::new(), |caveat| format!("; {caveat}"));
+    if args.json {
+        // Standard output is the list; who asked for both still sees the comparison.
+        say!("beside {}{caveat}", path.display());
+        say!("{}", compare(&of, published, Style::Marked("**", "**")).markdown().trim_end());
+        return Ok(());
+    }
+    println(&match args.format {
+        TableFormat::Table => format!("\nbeside {}, * the best{caveat}", path.display()),
+        TableFormat::Markdown => format!("\nbeside {}{caveat}\n", path.display()),
+        TableFormat::Csv => String::new(),
+    })?;
+    print_beside(&of, published, args.format)
+}
+
+/// Writes the file of `--ranks`, whole or not at all.
+fn write_ranks(path: &Path, rows: &[RankRow]) -> Result<(), Failure> {
+    let mut bytes = Vec::new();
+    rank_rows::write_header(&mut bytes)?;
+    rows.iter().try_for_each(|row| rank_rows::write_row(&mut bytes, row))?;
+    let text = String::from_utf8(bytes).map_err(error)?;
+    write_text(path, &text).map_err(error)
+}
+
+/// The differences from another run's ranks.
+fn against(ours: &[RankRow], theirs: &[RankRow], args: &EvalArgs) -> Result<(), Failure> {
+    let pairs = rank_rows::pair(ours, theirs);
+    if pairs.unpaired > 0 {
+        say!("warning: {} questions are in one run only; they are left out", grouped(pairs.unpaired as u64));
+    }
+    if pairs.datasets.is_empty() {
+        return Err(Failure::Error(
+            "--against: no question in common; hint: the same datasets, split, --limit and --seed".to_string(),
+        ));
+    }
+    let sheet = bootstrap::sheet(&bootstrap::differences(&pairs, &args.without, args.protocol.seed));
+    if args.json {
+        say!("{}", sheet.markdown().trim_end());
+        return Ok(());
+    }
+    println("")?;
+    print_sheet(&sheet, args.format)
+}

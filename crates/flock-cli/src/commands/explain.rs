@@ -1,0 +1,160 @@
+//! `flock-kg explain`: the reasons for one answer.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use flock_kg::ensemble::Ask;
+use flock_kg::eval::results::write_text;
+use flock_kg::explain::{ExplainOptions, Explanation, explain, svg};
+use flock_kg::question::{BLANK, Question};
+
+use crate::shared::calibrations;
+use crate::shared::failure::{Failure, error, json};
+use crate::shared::load::{self, GraphArgs};
+use crate::shared::models::{self, ModelArgs, Models};
+use crate::shared::parse;
+use crate::shared::table::{self, Align, grouped, printable, probability};
+
+/// Arguments of `explain`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Each reason is a way from the query to the answer that walks took, with its share of the answer's consensus. Weights \
+alone prove nothing: the edges of the best reasons are then hidden and the question asked again, beside as many \
+random edges around the same entities. A triple that the graph has is hidden from the start.
+
+Examples:
+  flock-kg explain data/countries.tsv Portugal borders Spain
+  flock-kg explain data/countries.tsv Portugal continent Europe --svg reasons.svg
+  flock-kg explain data/countries.tsv Spain borders Portugal --blank head --json")]
+pub struct ExplainArgs {
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    /// Head entity
+    pub head: String,
+    /// Relation
+    pub relation: String,
+    /// Tail entity
+    pub tail: String,
+    /// Which of the three is taken as the answer
+    #[arg(long, default_value = "tail", value_parser = ["head", "relation", "tail"])]
+    pub blank: String,
+    /// Reasons to list
+    #[arg(long, short = 'k', value_name = "K", default_value_t = 5, value_parser = parse::positive)]
+    pub top: usize,
+    /// How many of the model's last updates to look at
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = parse::positive)]
+    pub updates: usize,
+    /// How many of the best reasons to hide in the check
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = parse::positive)]
+    pub hide: usize,
+    /// How often to hide random edges instead
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub draws: u32,
+    /// Leave the check by deletion out
+    #[arg(long)]
+    pub no_check: bool,
+    /// Draw the reasons into this file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Base walk count n [default: by the size of the graph]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16384))]
+    pub walks: Option<u32>,
+    /// Passes with fresh walks
+    #[arg(long, value_name = "P", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub passes: u32,
+    /// Calibrations to use [default: GRAPH.calibration.json, if there is one]
+    #[arg(long, value_name = "FILE")]
+    pub calibration: Option<PathBuf>,
+    /// Seed of the walks
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// One JSON object
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub model: ModelArgs,
+}
+
+/// Explains one answer.
+pub fn run(args: ExplainArgs) -> Result<(), Failure> {
+    let models = Models::open(&args.model.model, models::engine(args.model.precision)?)?;
+    let pool = models::pool(args.model.threads)?;
+    let (graph, _) = load::graph(&args.graph)?;
+    let calibrations = calibrations::find(args.calibration.as_deref(), &args.graph.graph)?;
+    let mut texts = [args.head.as_str(), &args.relation, &args.tail];
+    let place = ["head", "relation", "tail"].iter().position(|b| *b == args.blank).unwrap_or(2);
+    let answer = std::mem::replace(&mut texts[place], BLANK);
+    let question = Question::parse(&graph, texts).map_err(error)?;
+    let answer = if place == 1 { graph.parse_relation(answer) } else { graph.parse_entity(answer) }.map_err(error)?;
+    let model = &models.get(question.task())?.model;
+    let topology = graph.topology();
+    let rule = || model.meta().base_walks(topology.num_nodes(), topology.num_triples());
+    let ask = Ask {
+        walks: args.walks.unwrap_or_else(rule),
+        passes: args.passes,
+        seed: args.seed,
+        options: model.walk_options(),
+    };
+    let options = ExplainOptions { updates: args.updates, hide: args.hide, draws: args.draws };
+    let explanation = pool
+        .install(|| explain(&|| true, model, &graph, &question, answer, ask, args.top, !args.no_check, &options))
+        .map_err(error)?;
+    let explanation = match calibrations.of(question.task()) {
+        Some(by) => explanation.calibrated(by, model, topology),
+        None => explanation,
+    };
+    if let Some(why) = &explanation.calibration_unused {
+        calibrations::warn_unused(args.calibration.as_deref(), &args.graph.graph, why);
+    }
+    let show = |name: &str| printable(&graph.display(name)).into_owned();
+    if let Some(path) = &args.svg {
+        write_text(path, &svg(&explanation, show)).map_err(error)?;
+    }
+    let mut out = io::stdout().lock();
+    if args.json {
+        writeln!(out, "{}", json(&explanation)?)?;
+    } else {
+        write(&mut out, &explanation, show)?;
+    }
+    Ok(out.flush()?)
+}
+
+fn write(out: &mut dyn Write, e: &Explanation<'_>, show: impl Fn(&str) -> String + Copy) -> io::Result<()> {
+    writeln!(out, "{}  →  {}", e.query.map(show).join("  "), show(e.answer))?;
+    let source = if e.calibration.is_some() { " (calibrated on this graph)" } else { "" };
+    let stated = probability(e.probability);
+    writeln!(
+        out,
+        "logit {:+.3}, probability {stated}{source}, {} passes, n = {}, seed {}",
+        e.logit, e.passes, e.walks, e.seed
+    )?;
+    if e.known {
+        writeln!(out, "the graph has this triple; it is hidden here, so that the reasons are others")?;
+    }
+    if e.reasons.is_empty() {
+        writeln!(out, "no walk joins the query to this answer ({} positions at it)", grouped(e.positions.into()))?;
+        return Ok(());
+    }
+    let mut rows = vec![["share", "count", "reason"].map(str::to_string).to_vec()];
+    for r in &e.reasons {
+        rows.push(vec![format!("{:.3}", r.share), grouped(r.count.into()), r.line(show)]);
+    }
+    table::write(out, &[Align::Right, Align::Right, Align::Left], &rows)?;
+    writeln!(
+        out,
+        "{:.3} of the weight of {} positions lies on walks that met the query, along {} different ways",
+        e.joined,
+        grouped(e.positions.into()),
+        grouped(e.distinct as u64)
+    )?;
+    if let Some(d) = &e.deletion {
+        let edges = if d.edges.len() == 1 { "edge" } else { "edges" };
+        write!(out, "without the {} {edges} of the best reasons the logit falls by {:.3}", d.edges.len(), d.fall)?;
+        if let Some(mean) = d.random_mean {
+            let each: Vec<String> = d.random.iter().map(|fall| format!("{fall:.3}")).collect();
+            write!(out, "; without as many random ones around them by {mean:.3} ({})", each.join(", "))?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! `flock-kg finetune`: a trained model, made better on one graph.
+
+use std::path::{Path, PathBuf};
+
+use flock_kg::bundled;
+use flock_kg::checkpoint::Checkpoint;
+use flock_kg::train::TrainConfig;
+
+use crate::shared::failure::{Failure, error};
+use crate::shared::training::{TrainArgs, put, run as train};
+
+/// Arguments of `finetune`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  flock-kg finetune --graph data/countries.tsv
+  flock-kg finetune --graph ../shared/kg/WDsinger --task relation --steps 500 --batch 8
+  flock-kg finetune --graph more.tsv --model runs/finetune-countries-entity/best.safetensors
+
+Of a graph file 5 % of the triples are kept for validation (--set data.holdout=0 for none); a dataset directory has its own. \
+Everything else is as in pretrain, and any value of configs/finetune.toml can be set.")]
+pub struct FinetuneArgs {
+    /// Checkpoint to start from [default: the built-in model of the task]
+    #[arg(long, value_name = "FILE")]
+    pub model: Option<PathBuf>,
+    /// What is predicted: entity or relation [default: what the model given predicts, else entity]
+    #[arg(long)]
+    pub task: Option<String>,
+    #[command(flatten)]
+    pub train: TrainArgs,
+}
+
+/// Trains.
+pub fn run(args: FinetuneArgs) -> Result<(), Failure> {
+    let mut settings = args.train.settings()?;
+    put(&mut settings, "--task", "task", args.task);
+    put(&mut settings, "--model", "model.from", args.model.map(|p| p.display().to_string()));
+    match settings.get("model.from").and_then(|v| v.as_str()).map(PathBuf::from) {
+        Some(model) if settings.get("task").is_none() && model != Path::new(bundled::ORIGIN) => {
+            let task = Checkpoint::read(&model).map_err(error)?.meta.task;
+            settings.put("--model", "task", task.to_string());
+        }
+        Some(_) => {}
+        None => settings.put("the default", "model.from", bundled::ORIGIN),
+    }
+    let config = TrainConfig::resolve(&settings, TrainConfig::finetuning).map_err(error)?;
+    let name = config.data.graphs[0].file_stem().map_or_else(Default::default, |n| n.to_string_lossy().into_owned());
+    train(&args.train.run, &config, PathBuf::from(format!("runs/finetune-{name}-{}", config.task)))
+}

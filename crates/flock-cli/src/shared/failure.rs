@@ -1,0 +1,204 @@
+//! How a command ends when it does not end well.
+
+use std::error::Error;
+use std::io;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use flock_kg::graph::{LoadError, Remedy};
+use serde::Serialize;
+
+/// Why a command stops.
+#[derive(Debug)]
+pub enum Failure {
+    /// Said in one line, status 1.
+    Error(String),
+    /// The command line of this command contradicts itself, status 2.
+    Misuse(&'static str, String),
+    /// Everything has been said already, status 1.
+    Reported,
+    /// Nobody reads our output any more (`… | head`), which is no failure at all.
+    PipeClosed,
+}
+
+impl Failure {
+    /// Says what happened and gives the exit status. `cli` is the whole command line.
+    pub fn report(self, mut cli: clap::Command) -> ExitCode {
+        match self {
+            Failure::Error(message) => {
+                say!("error: {message}");
+                ExitCode::FAILURE
+            }
+            Failure::Misuse(name, message) => {
+                let misused = cli.find_subcommand_mut(name).expect("it is one of ours");
+                let _ = misused.error(ErrorKind::ArgumentConflict, message).print();
+                ExitCode::from(2)
+            }
+            Failure::Reported => ExitCode::FAILURE,
+            Failure::PipeClosed => ExitCode::SUCCESS,
+        }
+    }
+}
+
+/// Any error as a [`Failure::Error`], with a hint where one is known.
+pub fn error(e: impl Error + 'static) -> Failure {
+    Failure::Error(message(&e))
+}
+
+/// What an error says, and what to do about it in the terms of the command line: libraries do not know of flags.
+pub fn message(e: &(dyn Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(e), |e: &&(dyn Error + 'static)| (*e).source());
+    let remedy = causes.filter_map(|e| e.downcast_ref::<LoadError>()).find_map(LoadError::remedy);
+    format!("{e}{}", hint(remedy.as_ref()))
+}
+
+/// `; hint: …`, or nothing.
+pub fn hint(remedy: Option<&Remedy>) -> String {
+    let Some(remedy) = remedy else { return String::new() };
+    let text = match remedy {
+        Remedy::CheckPath => "check the path, or name - for standard input".to_string(),
+        Remedy::ToUtf8 { from } => format!("iconv -f {from} -t UTF-8"),
+        Remedy::FromJson => {
+            "jq -r '[.head, .relation, .tail] | @tsv' makes lines of objects; or name the --format".to_string()
+        }
+        Remedy::SayHeader => "--header if it is, --no-header if it is a triple".to_string(),
+        Remedy::NameFormat => "--format tsv, csv, nt, ttl or rdfxml".to_string(),
+        Remedy::Format { format, why } => format!("--format {format} ({why})"),
+        Remedy::Columns { columns: [h, r, t], or_quote } => {
+            let quote = if *or_quote { ", or quote names that contain commas" } else { "" };
+            format!("--columns {},{},{}{quote}", h + 1, r + 1, t + 1)
+        }
+        Remedy::FewerColumns => "--columns counts from 1".to_string(),
+        Remedy::NoColumns => {
+            "leave --columns and --header out, or give --format tsv or csv if it is one of these".to_string()
+        }
+        Remedy::FillOrSkip => "fill it in, or leave such rows out with --lenient".to_string(),
+        other => other.to_string(),
+    };
+    format!("; hint: {text}")
+}
+
+/// One line of JSON.
+pub fn json(value: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string(value).map_err(error)
+}
+
+/// The only bare I/O errors in this program are those of standard output.
+impl From<io::Error> for Failure {
+    fn from(e: io::Error) -> Failure {
+        match e.kind() {
+            io::ErrorKind::BrokenPipe => Failure::PipeClosed,
+            _ => Failure::Error(format!("cannot write to standard output: {e}")),
+        }
+    }
+}
+
+impl From<String> for Failure {
+    fn from(message: String) -> Failure {
+        Failure::Error(message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flock_kg::graph::{LoadOptions, load_reader};
+
+    use super::*;
+
+    /// The whole line for every kind of remedy, as people have seen it since the first release.
+    #[test]
+    fn remedies_are_said_as_flags() {
+        let plain = LoadOptions::default();
+        let columns = LoadOptions { columns: Some([3, 0, 1]), ..plain.clone() };
+        let cases: [(&str, &[u8], &LoadOptions, &str); 16] = [
+            ("g.tsv", b"a\tb\tc\td\n", &plain, "expected 3 tab-separated fields, found 4; hint: --columns 1,2,3"),
+            (
+                "g.csv",
+                b"a,b,c,d\n",
+                &plain,
+                "expected 3 comma-separated fields, found 4; hint: --columns 1,2,3, or quote names that contain commas",
+            ),
+            (
+                "g.csv",
+                b"a,b,c\n",
+                &columns,
+                "expected at least 4 comma-separated fields, found 3; hint: --columns counts from 1",
+            ),
+            (
+                "g.tsv",
+                b"a\tb\n",
+                &plain,
+                "expected 3 tab-separated fields, found 2; hint: a triple needs a relation too: head, relation, tail",
+            ),
+            (
+                "g.tsv",
+                b"a,b,c\n",
+                &plain,
+                "expected 3 tab-separated fields, found 1; hint: --format csv (the line has commas)",
+            ),
+            (
+                "g.tsv",
+                b"<a:b> <a:c> <a:d> .\n",
+                &plain,
+                "expected 3 tab-separated fields, found 1; hint: --format nt (the line looks like N-Triples)",
+            ),
+            (
+                "g.csv",
+                b"a\tb\tc\n",
+                &plain,
+                "expected 3 comma-separated fields, found 1; hint: --format tsv (the line has tabs)",
+            ),
+            (
+                "g.tsv",
+                b"a\t\tc\n",
+                &plain,
+                "field 2 is empty, expected the name of a relation; hint: fill it in, or leave such rows out with --lenient",
+            ),
+            (
+                "g.tsv",
+                b"caf\xe9\tb\tc\n",
+                &plain,
+                "invalid UTF-8 at byte 4 of the line, expected UTF-8 text; hint: iconv -f LATIN1 -t UTF-8",
+            ),
+            ("g.tsv", b"\xff\xfea\0", &plain, "found UTF-16 text, expected UTF-8; hint: iconv -f UTF-16 -t UTF-8"),
+            (
+                "g.csv",
+                b"a,\"b,c\n",
+                &plain,
+                "a quote is opened and never closed, expected a closing \"; hint: write a quote inside a name as \"\"",
+            ),
+            (
+                "g.ttl",
+                b"<a:b> <a:c> <d> .\n",
+                &plain,
+                "No scheme found in an absolute IRI; hint: declare a base IRI (@base in Turtle, xml:base in RDF/XML)",
+            ),
+            (
+                "g.nt",
+                b"<a:b> <a:c> <a:d> .\n",
+                &columns,
+                "is nt, which has no columns and no header; hint: leave --columns and --header out, or give --format tsv or \
+                 csv if it is one of these",
+            ),
+            (
+                "graph",
+                b"a b c\n",
+                &plain,
+                "cannot tell the format from the name or the first line; hint: --format tsv, csv, nt, ttl or rdfxml",
+            ),
+            ("g.tsv", b"PK\x03\x04..", &plain, "found zip data, expected text, gzip or zstd; hint: unpack it first"),
+            (
+                "g.tsv",
+                b"",
+                &plain,
+                "no triples, expected at least one: 0 rows read, 0 literals and 0 bad rows left out",
+            ),
+        ];
+        for (name, content, options, want) in cases {
+            let said = message(&load_reader(name, content, options).unwrap_err());
+            let (place, what) = said.split_once(": ").unwrap();
+            assert!(place == name || place == format!("{name}:1"), "{said}");
+            assert_eq!(what, want);
+        }
+    }
+}

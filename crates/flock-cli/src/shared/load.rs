@@ -1,0 +1,105 @@
+//! The graph a command works on: its arguments, and loading it.
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use flock_kg::graph::{self, Format, Graph, LoadOptions, LoadReport};
+
+use crate::shared::failure::{Failure, error, hint};
+
+const READING: &str = "Reading the graph";
+
+/// A graph file and how to read it.
+#[derive(clap::Args, Debug)]
+pub struct GraphArgs {
+    /// Graph file: TSV, CSV, N-Triples, Turtle or RDF/XML, plain or packed (.gz, .zst); - for standard input
+    #[arg(value_name = "GRAPH")]
+    pub graph: PathBuf,
+    #[command(flatten)]
+    pub reading: ReadingArgs,
+}
+
+/// How to read a graph file.
+#[derive(clap::Args, Debug)]
+pub struct ReadingArgs {
+    /// Format of the graph file [default: by its name, else by its first lines]
+    #[arg(long, help_heading = READING, value_parser = PossibleValuesParser::new(["tsv", "csv", "nt", "ttl", "rdfxml"])
+        .try_map(|s| s.parse::<Format>()))]
+    pub format: Option<Format>,
+    /// Columns of head, relation and tail in TSV or CSV, counted from 1
+    #[arg(long, help_heading = READING, value_name = "H,R,T", value_parser = columns)]
+    pub columns: Option<[usize; 3]>,
+    /// The first row of TSV or CSV names the columns [default: if it looks so]
+    #[arg(long, help_heading = READING)]
+    pub header: bool,
+    /// The first row is a triple like any other
+    #[arg(long, help_heading = READING, conflicts_with = "header")]
+    pub no_header: bool,
+    /// Skip malformed rows and count them, instead of stopping at the first
+    #[arg(long, help_heading = READING)]
+    pub lenient: bool,
+}
+
+impl ReadingArgs {
+    /// Whether anything was said.
+    pub fn is_given(&self) -> bool {
+        self.format.is_some() || self.columns.is_some() || self.header || self.no_header || self.lenient
+    }
+
+    /// The same for the loader.
+    pub fn options(&self) -> LoadOptions {
+        LoadOptions {
+            format: self.format,
+            lenient: self.lenient,
+            header: if self.header { Some(true) } else { self.no_header.then_some(false) },
+            columns: self.columns,
+            max_bytes: None,
+        }
+    }
+}
+
+fn columns(text: &str) -> Result<[usize; 3], String> {
+    let rule = || "expected three different column numbers counted from 1, such as 1,2,3".to_string();
+    let parse = |s: &str| s.trim().parse::<usize>().ok()?.checked_sub(1);
+    let columns: Option<Vec<usize>> = text.split(',').map(parse).collect();
+    let [h, r, t] = columns.and_then(|c| <[usize; 3]>::try_from(c).ok()).ok_or_else(rule)?;
+    if h == r || r == t || h == t { Err(rule()) } else { Ok([h, r, t]) }
+}
+
+/// Loads the graph and says on standard error what was left out, and what looks wrong.
+pub fn graph(args: &GraphArgs) -> Result<(Graph, LoadReport), Failure> {
+    let name = args.graph.display().to_string();
+    let loaded = patiently(&format!("loading {name} …"), || graph::load(&args.graph, &args.reading.options()));
+    let (graph, report) = loaded.map_err(error)?;
+    if let Some(what) = report.left_out() {
+        say!("note: {name}: left out: {what}");
+    }
+    for warning in report.warnings() {
+        say!("warning: {warning}{}", hint(warning.remedy().as_ref()));
+    }
+    Ok((graph, report))
+}
+
+/// Runs `work`; if that takes more than a second and someone is watching, says what is going on.
+fn patiently<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    if !std::io::stderr().is_terminal() {
+        return work();
+    }
+    let (done, wait) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            if wait.recv_timeout(Duration::from_secs(1)) == Err(mpsc::RecvTimeoutError::Timeout) {
+                let mut err = std::io::stderr();
+                let _ = write!(err, "{what}").and_then(|()| err.flush());
+                let _ = wait.recv();
+                let _ = write!(err, "\r\x1b[K");
+            }
+        });
+        let result = work();
+        drop(done);
+        result
+    })
+}

@@ -1,0 +1,188 @@
+//! What `pretrain`, `finetune` and `petals` share: arguments as settings, and the machinery of a run.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use flock_kg::gradient::FastGradient;
+use flock_kg::kernels::{Precision, peak};
+use flock_kg::train::{RunContext, Settings, Summary, TrainConfig, TrainError, train};
+use serde_json::Value;
+
+use crate::shared::failure::{Failure, error, json};
+use crate::shared::interrupt::on_interrupt;
+use crate::shared::load::ReadingArgs;
+use crate::shared::models;
+use crate::shared::output::println;
+use crate::shared::progress::TrainProgress;
+
+/// Flags of every run.
+#[derive(clap::Args, Debug)]
+pub struct RunArgs {
+    /// Config file (TOML); configs/ has commented examples
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Set any value of the config, such as optimiser.rate=1e-4; may be given again
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Directory of the run; if a run was cut off there, it goes on
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Go on with the run in --out; an error if there is none
+    #[arg(long)]
+    pub resume: bool,
+    /// Seed of weights, data and walks [default: 0]
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Threads; they do not change the result [default: all]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// Precision of a step's multiplications: f32, or bf16, which is faster where the processor has it [default: f32]
+    #[arg(long, value_parser = ["f32", "bf16"])]
+    pub precision: Option<String>,
+    /// What came of it as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl RunArgs {
+    /// The file's settings, then those of `--set`, then the flags.
+    pub fn settings(&self) -> Result<Settings, Failure> {
+        let mut settings = Settings::new();
+        if let Some(file) = &self.config {
+            settings.file(file).map_err(error)?;
+        }
+        for text in &self.set {
+            settings.set(text).map_err(error)?;
+        }
+        put(&mut settings, "--seed", "seed", self.seed);
+        put(&mut settings, "--threads", "threads", self.threads);
+        put(&mut settings, "--precision", "optimiser.precision", self.precision.clone());
+        put(&mut settings, "--out", "output.dir", self.out.as_ref().map(|p| p.display().to_string()));
+        Ok(settings)
+    }
+}
+
+/// Flags of pretraining and fine-tuning: the config's most used keys.
+#[derive(clap::Args, Debug)]
+pub struct TrainArgs {
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// Training graph: a dataset directory (train.txt, valid.txt, …) or a graph file; may be given again
+    #[arg(long, value_name = "PATH")]
+    pub graph: Vec<PathBuf>,
+    #[command(flatten)]
+    pub reading: ReadingArgs,
+    /// Steps of the optimiser
+    #[arg(long, value_name = "N")]
+    pub steps: Option<u64>,
+    /// Triples in a batch
+    #[arg(long, value_name = "N")]
+    pub batch: Option<usize>,
+    /// Negatives of each entity question, or all
+    #[arg(long, value_name = "N")]
+    pub negatives: Option<String>,
+    /// Base walk count, or rule: by the size of the graph
+    #[arg(long, value_name = "N")]
+    pub walks: Option<String>,
+    /// Learning rate
+    #[arg(long, value_name = "RATE")]
+    pub rate: Option<f64>,
+}
+
+impl TrainArgs {
+    /// As [`RunArgs::settings`].
+    pub fn settings(&self) -> Result<Settings, Failure> {
+        let mut settings = self.run.settings()?;
+        if !self.graph.is_empty() {
+            let graphs: Vec<String> = self.graph.iter().map(|p| p.display().to_string()).collect();
+            settings.put("--graph", "data.graphs", graphs);
+        }
+        let ReadingArgs { format, columns, header, no_header, lenient } = &self.reading;
+        put(&mut settings, "--format", "data.format", format.map(|f| f.to_string()));
+        put(&mut settings, "--columns", "data.columns", columns.map(|c| c.map(|c| c + 1).to_vec()));
+        put(&mut settings, "--header", "data.header", header.then_some(true));
+        put(&mut settings, "--no-header", "data.header", no_header.then_some(false));
+        put(&mut settings, "--lenient", "data.lenient", lenient.then_some(true));
+        put(&mut settings, "--steps", "steps", self.steps);
+        put(&mut settings, "--batch", "data.batch", self.batch);
+        let number = |text: &String| text.parse::<u32>().map_or_else(|_| Value::from(text.as_str()), Value::from);
+        put(&mut settings, "--negatives", "data.negatives", self.negatives.as_ref().map(number));
+        put(&mut settings, "--walks", "walks.n", self.walks.as_ref().map(number));
+        put(&mut settings, "--rate", "optimiser.rate", self.rate);
+        Ok(settings)
+    }
+}
+
+/// Puts what a flag says, if it was given.
+pub fn put(settings: &mut Settings, flag: &str, key: &str, value: Option<impl Into<Value>>) {
+    if let Some(value) = value {
+        settings.put(flag, key, value);
+    }
+}
+
+/// Trains and says what came of it. `dir` is where the run goes if nothing was said.
+pub fn run(args: &RunArgs, config: &TrainConfig, dir: PathBuf) -> Result<(), Failure> {
+    let dir = config.output.dir.clone().unwrap_or(dir);
+    let precision = config.optimiser.precision.into();
+    let summary = with_session(args, precision, config.threads, |session| train(config, &dir, session))?;
+    if args.json {
+        println(&json(&summary)?)?;
+    } else {
+        println(&describe(&summary))?;
+    }
+    if !summary.finished {
+        stopped(&summary.dir);
+    }
+    Ok(())
+}
+
+fn describe(s: &Summary) -> String {
+    let mut lines = vec![format!("{} model, trained on {}", s.task, s.graphs.join(", "))];
+    lines.push(format!("  steps     {} in {:.1} minutes", s.steps, s.minutes));
+    lines.extend(s.loss.map(|loss| format!("  loss      {loss:.4}")));
+    lines.extend(s.before.map(|before| format!("  before    MRR {before:.4} on validation triples")));
+    lines.extend(s.best.map(|best| {
+        let gain = s.gain.map_or(String::new(), |gain| format!(", gain {gain:+.4}"));
+        format!("  best      MRR {:.4} at step {}{gain}", best.mrr, best.step)
+    }));
+    if s.before.is_some() && s.best.is_some_and(|best| best.step == 0) {
+        lines.push("            no step was better than the start, whose weights stay the best".to_string());
+    }
+    lines.push(format!("  model     {}", s.model));
+    lines.push(format!("  curve     {}", s.curve));
+    lines.join("\n")
+}
+
+/// Says how to go on, and ends as an interrupted program does.
+pub fn stopped(dir: &str) -> ! {
+    say!("stopped; the same command goes on from {dir}");
+    std::process::exit(130)
+}
+
+/// Runs `work` with everything a run needs. The precision is that of the gradient; validation has the full one, as answers do.
+pub fn with_session<T>(
+    args: &RunArgs,
+    precision: Precision,
+    threads: Option<usize>,
+    work: impl FnOnce(RunContext<'_>) -> Result<T, TrainError>,
+) -> Result<T, Failure> {
+    let engine = models::engine(Precision::F32)?;
+    let pool = models::pool(threads)?;
+    let threads = pool.current_num_threads();
+    let mut gradient = FastGradient::new(models::engine(precision)?, threads).map_err(error)?;
+    let stop = on_interrupt("stopping after this step")?;
+    let mut progress = TrainProgress::new();
+    let session = RunContext {
+        bundled: Some(flock_kg::bundled::default_checkpoint),
+        gradient: &mut gradient,
+        engine,
+        pool: &pool,
+        peak_gflops: Some(peak::gflops(engine.level(), threads, Duration::from_millis(200))),
+        resume: args.resume,
+        stop: &stop,
+        watch: &mut |event| progress.event(event),
+    };
+    let result = work(session);
+    progress.end();
+    result.map_err(error)
+}

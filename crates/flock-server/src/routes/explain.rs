@@ -1,0 +1,121 @@
+//! `POST /api/v1/explain`: the reasons for an answer.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use axum::extract::{Request, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use flock_kg::explain::{ExplainOptions, Explanation, explain as explain_answer};
+use flock_kg::question::{BLANK, Question};
+use serde::Deserialize;
+use tokio::sync::OwnedSemaphorePermit;
+use utoipa::ToSchema;
+
+use super::{BodyProblems, ReadProblems, SharedApp, broken, ending, json_body, within};
+use crate::ask::{Whole, pass_positions};
+use crate::jobs::Job;
+use crate::problem::Problem;
+
+/// An answer to explain.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExplainRequest {
+    /// A graph that was uploaded; the server's own if left out.
+    pub graph: Option<String>,
+    /// Head, relation and tail.
+    #[schema(example = json!(["Portugal", "borders", "Spain"]))]
+    pub triple: [String; 3],
+    /// Which of the three is the answer; the tail if left out.
+    #[serde(default)]
+    pub blank: BlankName,
+    /// Reasons to list, 5 if left out.
+    pub top: Option<usize>,
+    /// Base walk count n; by the size of the graph if left out.
+    pub walks: Option<u32>,
+    /// Passes, 4 if left out.
+    pub passes: Option<u32>,
+    /// Seed of the walks.
+    #[serde(default)]
+    pub seed: u64,
+    /// Check by deletion as well, which takes several times longer.
+    #[serde(default)]
+    pub check: bool,
+}
+
+/// One of the three places of a triple.
+#[derive(Copy, Clone, Debug, Default, Deserialize, PartialEq, Eq, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum BlankName {
+    /// The head.
+    Head,
+    /// The relation.
+    Relation,
+    /// The tail.
+    #[default]
+    Tail,
+}
+
+/// Stops a piece of work when nobody waits for it.
+struct CancelOnDrop<J: Job>(Arc<J>, fn(&J));
+
+impl<J: Job> Drop for CancelOnDrop<J> {
+    fn drop(&mut self) {
+        (self.1)(&self.0);
+    }
+}
+
+/// The reasons for an answer.
+#[utoipa::path(post, tag = "api", path = "/api/v1/explain", request_body = ExplainRequest, responses(
+    (status = 200, description = "The ways by which walks carried the answer", body = Explanation<'static>), ReadProblems, BodyProblems))]
+pub async fn explain(State(app): SharedApp, request: Request) -> Result<Response, Problem> {
+    let r: ExplainRequest = json_body(&app, request).await?;
+    let live = app.live(r.graph.as_deref())?;
+    let graph = live.graph();
+    let permit = app.admit()?;
+    let (of, triple, place) = (graph.clone(), r.triple.clone(), r.blank as usize);
+    let parse = move || -> Result<(Question, u32, OwnedSemaphorePermit), Problem> {
+        let mut texts = triple.each_ref().map(String::as_str);
+        let answer = std::mem::replace(&mut texts[place], BLANK);
+        let question = Question::parse(&of, texts)?;
+        let answer = if place == 1 { of.parse_relation(answer) } else { of.parse_entity(answer) }?;
+        Ok((question, answer, permit))
+    };
+    let (question, answer, permit) = tokio::task::spawn_blocking(parse).await.map_err(broken)??;
+    let served = app.served(question.task())?.clone();
+    let calibration = live.calibrations.of(question.task()).cloned();
+    let passes = within("passes", r.passes, 4, 1, app.limits.passes.min(16))?;
+    let top = within("top", r.top, 5, 1, 1000)?;
+    let ask = app.ask(&graph, &served, r.walks, passes, r.seed)?;
+    let options = ExplainOptions::default();
+    let times = if r.check { 2 + options.draws } else { 1 };
+    let positions = u64::from(passes * times) * pass_positions(&served.model, &question, &ask);
+    // One unit: it has its turn when each job before it has had one.
+    app.foresee(1, positions)?;
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    let work = app.work.clone();
+    let over = Arc::new(AtomicBool::new(false));
+    let left = over.clone();
+    let run = move || {
+        let _permit = permit;
+        let go_on = || !left.load(Ordering::Relaxed);
+        let explain = || explain_answer(&go_on, &served.model, &graph, &question, answer, ask, top, r.check, &options);
+        let calibrated = |found: Explanation<'_>| match &calibration {
+            Some(by) => serde_json::to_string(&found.calibrated(by, &served.model, graph.topology())),
+            None => serde_json::to_string(&found),
+        };
+        let found = work.install(|| explain().map(calibrated));
+        let _ = sender.send(found);
+    };
+    let job = Arc::new(Whole { work: Mutex::new(Some(run)), over, positions });
+    app.work.submit(job.clone());
+    let _abandon = CancelOnDrop(job, |job| job.over.store(true, Ordering::Relaxed));
+    match tokio::time::timeout_at(app.deadline(), receiver).await {
+        Ok(Ok(Ok(Ok(text)))) => Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response()),
+        Ok(Ok(Ok(Err(e)))) => Err(Problem::internal(e)),
+        Ok(Ok(Err(e))) => Err(e.into()),
+        Ok(Err(_)) if app.work.is_closed() => Err(ending()),
+        Ok(Err(_)) => Err(Problem::internal("an explanation ended in a panic")),
+        Err(_) => Err(Problem::late()),
+    }
+}

@@ -1,0 +1,157 @@
+//! `POST /api/v1/graphs`: a graph of one's own. `GET /api/v1/neighbourhood`: part of a graph.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::header;
+use flock_kg::graph::{Format, LoadOptions, load_reader};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::{BodyProblems, QueryResult, ReadProblems, SharedApp, body, broken, query, within};
+use crate::body::Room;
+use crate::live::Live;
+use crate::problem::{Code, Problem};
+
+/// The name of an uploaded graph.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct UploadQuery {
+    /// What to call it; it is shown, and tells the format by its ending.
+    pub name: Option<String>,
+}
+
+/// An uploaded graph.
+#[derive(Serialize, ToSchema)]
+pub struct UploadReply {
+    /// Its id, for `graph` in other requests. It is kept in memory until others push it out.
+    graph: String,
+    entities: u32,
+    relations: u32,
+    triples: usize,
+    /// What was left out of the file, if anything but repeated triples.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out: Option<String>,
+    /// What may have gone wrong, such as a header that was read as a triple.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
+
+/// Takes a graph of one's own: TSV, CSV, N-Triples or Turtle. It is kept in memory only.
+#[utoipa::path(post, tag = "api", path = "/api/v1/graphs", params(UploadQuery), request_body(description = "A file of triples, plain or packed with gzip or zstd",
+    content((String = "text/tab-separated-values"), (String = "text/csv"), (String = "text/turtle"), (String = "application/n-triples"))), responses(
+    (status = 200, description = "The graph is loaded", body = UploadReply), ReadProblems, BodyProblems))]
+pub async fn graphs(
+    State(app): SharedApp,
+    q: QueryResult<UploadQuery>,
+    request: Request,
+) -> Result<Json<UploadReply>, Problem> {
+    app.may_write(&request)?;
+    let q = query(q)?;
+    // Types that a page of another site cannot send unasked.
+    let kinds = ["text/tab-separated-values", "text/csv", "text/turtle", "application/n-triples"];
+    let kind = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
+    // Whatever comes as tab-separated is looked at: pages call anything so.
+    let format = match kind.split(';').next().unwrap_or("").trim() {
+        "text/csv" => Some(Format::Csv),
+        "text/turtle" => Some(Format::Turtle),
+        "application/n-triples" => Some(Format::NTriples),
+        _ => None,
+    };
+    // Room for all of it first: uploads that each have half of what they need would keep each other waiting.
+    let mut room = Room::new(&app.upload_room);
+    let length = request.headers().get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
+    room.hold(length.unwrap_or(app.limits.upload).min(app.limits.upload))?;
+    let blocks = body(&app, request, app.limits.upload, &kinds, &mut room).await?;
+    let permit = tokio::time::timeout_at(app.deadline(), app.queue.clone().acquire_owned()).await;
+    let Ok(Ok(permit)) = permit else {
+        return Err(
+            Problem::new(Code::Busy, "too many requests are waiting").remedy("send it again after Retry-After seconds")
+        );
+    };
+    let name: String = q.name.unwrap_or_default().chars().filter(|c| !c.is_control()).take(100).collect();
+    let name = if name.is_empty() { "uploaded graph".to_string() } else { name };
+    let shown = name.clone();
+    let max_bytes = Some(app.limits.upload as u64);
+    let load = move || {
+        let (_permit, _room) = (permit, room);
+        load_reader(&shown, blocks, &LoadOptions { format, max_bytes, ..LoadOptions::default() })
+    };
+    let loaded = tokio::task::spawn_blocking(load).await.map_err(broken)?;
+    let (graph, report) = loaded.map_err(|e| Problem::bad_graph(&e))?;
+    let warnings = report.warnings().iter().map(ToString::to_string).collect();
+    let (entities, relations) = (graph.topology().num_nodes(), graph.topology().num_relations());
+    let triples = graph.topology().num_triples();
+    let live = Live::open(name, graph, None, Default::default())?;
+    let id = app.new_id()?;
+    let mut uploads = app.uploads.lock().unwrap_or_else(|e| e.into_inner());
+    uploads.push_back((id.clone(), live));
+    let memory = |uploads: &VecDeque<(String, Arc<Live>)>| -> usize {
+        uploads.iter().map(|(_, live)| live.graph().memory_bytes()).sum()
+    };
+    while uploads.len() > app.limits.graphs || uploads.len() > 1 && memory(&uploads) > app.limits.graphs_memory {
+        uploads.pop_front();
+    }
+    Ok(Json(UploadReply { graph: id, entities, relations, triples, left_out: report.left_out(), warnings }))
+}
+
+/// An entity to look around.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct NeighbourhoodQuery {
+    /// The entity.
+    pub entity: String,
+    /// A second one.
+    pub other: Option<String>,
+    /// The most entities, 60 if left out.
+    pub limit: Option<usize>,
+    /// A graph that was uploaded.
+    pub graph: Option<String>,
+}
+
+/// Part of a graph.
+#[derive(Serialize, ToSchema)]
+pub struct Neighbourhood {
+    /// Entities, the one asked for first.
+    entities: Vec<String>,
+    /// How many neighbours each has in the whole graph.
+    degrees: Vec<u32>,
+    /// Head, relation and tail.
+    triples: Vec<[String; 3]>,
+}
+
+/// The graph around an entity.
+#[utoipa::path(get, tag = "api", path = "/api/v1/neighbourhood", params(NeighbourhoodQuery), responses(
+    (status = 200, description = "Entities and triples near by", body = Neighbourhood), ReadProblems))]
+pub async fn neighbourhood(
+    State(app): SharedApp,
+    q: QueryResult<NeighbourhoodQuery>,
+) -> Result<Json<Neighbourhood>, Problem> {
+    let q = query(q)?;
+    let limit = within("limit", q.limit, 60, 1, 300)?;
+    let graph = app.live(q.graph.as_deref())?.graph();
+    let permit = app.admit()?;
+    let look = move || -> Result<Neighbourhood, Problem> {
+        let _permit = permit;
+        let mut centres = vec![graph.parse_entity(&q.entity)?];
+        if let Some(other) = &q.other {
+            centres.push(graph.parse_entity(other)?);
+        }
+        let topology = graph.topology();
+        let (nodes, triples) = topology.neighbourhood(&centres, limit);
+        let entity = |id: u32| graph.entities().get(id).to_string();
+        Ok(Neighbourhood {
+            entities: nodes.iter().map(|v| entity(*v)).collect(),
+            degrees: nodes.iter().map(|v| topology.degree(*v)).collect(),
+            triples: triples
+                .iter()
+                .map(|t| [entity(t.head), graph.relations().get(t.relation).to_string(), entity(t.tail)])
+                .collect(),
+        })
+    };
+    Ok(Json(tokio::task::spawn_blocking(look).await.map_err(broken)??))
+}

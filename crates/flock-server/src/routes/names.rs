@@ -1,0 +1,67 @@
+//! `GET /api/v1/entities` and `/api/v1/relations`: names as one types.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::{QueryResult, ReadProblems, SharedApp, broken, query, within};
+use crate::App;
+use crate::problem::Problem;
+
+/// A text to complete.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct NamesQuery {
+    /// The beginning of a name, or something like one.
+    #[serde(default)]
+    pub q: String,
+    /// How many names, 10 if left out.
+    pub k: Option<usize>,
+    /// A graph that was uploaded.
+    pub graph: Option<String>,
+}
+
+/// Names for a text.
+#[derive(Serialize, ToSchema)]
+pub struct NamesReply {
+    /// Those that begin with the text first, then those near it.
+    names: Vec<String>,
+}
+
+/// Entities for a text, as one types.
+#[utoipa::path(get, tag = "api", path = "/api/v1/entities", params(NamesQuery), responses(
+    (status = 200, description = "Names, the best first", body = NamesReply), ReadProblems))]
+pub async fn entities(State(app): SharedApp, q: QueryResult<NamesQuery>) -> Result<Json<NamesReply>, Problem> {
+    names(&app, query(q)?, true).await
+}
+
+/// Relations for a text, as one types.
+#[utoipa::path(get, tag = "api", path = "/api/v1/relations", params(NamesQuery), responses(
+    (status = 200, description = "Names, the best first", body = NamesReply), ReadProblems))]
+pub async fn relations(State(app): SharedApp, q: QueryResult<NamesQuery>) -> Result<Json<NamesReply>, Problem> {
+    names(&app, query(q)?, false).await
+}
+
+async fn names(app: &Arc<App>, q: NamesQuery, entities: bool) -> Result<Json<NamesReply>, Problem> {
+    let k = within("k", q.k, 10, 1, 100)?;
+    if q.q.len() > 4096 {
+        return Err(Problem::bad("q is longer than 4096 bytes"));
+    }
+    let live = app.live(q.graph.as_deref())?;
+    let permit = app.admit()?;
+    let search = move || {
+        let _permit = permit; // till the work is done, whoever waits for it
+        let (graph, indexes) = (live.graph(), live.indexes());
+        let (names, index) = match entities {
+            true => (graph.entities(), &indexes.entities),
+            false => (graph.relations(), &indexes.relations),
+        };
+        index.search(names, &q.q, k).into_iter().map(str::to_string).collect()
+    };
+    let names = tokio::task::spawn_blocking(search).await.map_err(broken)?;
+    Ok(Json(NamesReply { names }))
+}
