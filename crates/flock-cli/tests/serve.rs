@@ -3,59 +3,19 @@
 mod common;
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use common::Place;
-use serde_json::{Value, json};
+use common::{Place, Server};
+use serde_json::json;
 
-struct Server {
-    child: Child,
-    address: String,
+/// What the graph says of marks.
+trait Marks {
+    fn marks(&self) -> BTreeSet<String>;
 }
 
-impl Server {
-    fn start(place: &Place) -> Server {
-        Server::start_with(place, &[])
-    }
-
-    fn start_with(place: &Place, more: &[&str]) -> Server {
-        let models = ["--model", "entity.safetensors", "--model", "relation.safetensors"];
-        let args = [&["serve", "world.tsv", "--listen", "127.0.0.1:0", "--threads", "1"], &models[..], more].concat();
-        let mut child = place.command(&args).stderr(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
-        let mut line = String::new();
-        let mut err = BufReader::new(child.stderr.take().unwrap());
-        err.read_line(&mut line).unwrap();
-        let address = line.strip_prefix("listening on http://").and_then(|l| l.split('/').next());
-        let address = address.unwrap_or_else(|| panic!("{line}")).to_string();
-        Server { child, address }
-    }
-
-    /// The answer to a request, if all of it came.
-    fn try_send(&self, method: &str, path: &str, body: &str) -> Option<(u16, String)> {
-        let mut stream = TcpStream::connect(&self.address).ok()?;
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-            self.address,
-            body.len()
-        );
-        stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes())).ok()?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text).ok()?;
-        let (head, body) = text.split_once("\r\n\r\n")?;
-        let status = head.split(' ').nth(1)?.parse().ok()?;
-        let length = head.lines().find_map(|l| l.to_lowercase().strip_prefix("content-length: ").map(str::to_string));
-        (length.is_none_or(|l| l.parse() == Ok(body.len()))).then(|| (status, body.to_string()))
-    }
-
-    fn send(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
-        let (status, text) = self.try_send(method, path, body).unwrap();
-        (status, serde_json::from_str(&text).unwrap())
-    }
-
+impl Marks for Server {
     /// What `marks` says, of all entities named `mark …`.
     fn marks(&self) -> BTreeSet<String> {
         let (status, around) = self.send("GET", "/api/v1/neighbourhood?entity=Portugal&limit=300", "");
@@ -63,13 +23,6 @@ impl Server {
         let triples = around["triples"].as_array().unwrap().iter();
         let marks = triples.filter(|t| t[1] == "mark").map(|t| t[2].as_str().unwrap().to_string());
         marks.collect()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -18,7 +18,7 @@ use crate::ranking::{Listing, RankedCandidate, Ranking, UnreachedCandidates};
 pub type ShownNames<'a> = BTreeMap<&'a str, String>;
 
 /// How `names` are shown, as far as they differ from the full name.
-pub(crate) fn shown_names<'a>(graph: &Graph, names: impl IntoIterator<Item = &'a str>) -> ShownNames<'a> {
+pub fn shown_names<'a>(graph: &Graph, names: impl IntoIterator<Item = &'a str>) -> ShownNames<'a> {
     let mut shown = ShownNames::new();
     if graph.prefixes().is_empty() {
         return shown;

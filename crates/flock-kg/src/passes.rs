@@ -109,6 +109,13 @@ impl Passes {
         }
     }
 
+    /// Takes the passes out once they have ended. What stays behind has ended as well, and takes no more.
+    pub fn take(&mut self) -> Passes {
+        let mut rest = Passes::new(self.most, self.budget, self.begin);
+        rest.end = self.end;
+        std::mem::replace(self, rest)
+    }
+
     /// How many passes were added.
     pub fn count(&self) -> u32 {
         self.tally.passes()

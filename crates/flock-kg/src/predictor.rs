@@ -104,15 +104,28 @@ pub enum PredictorError {
 /// Chooses models, precision and threads. Made by [`Predictor::builder`].
 #[derive(Clone, Debug, Default)]
 pub struct PredictorBuilder {
-    files: Vec<PathBuf>,
+    models: Vec<ModelSource>,
     precision: Option<Precision>,
     threads: Option<usize>,
+}
+
+/// Where a model comes from.
+#[derive(Clone, Debug)]
+enum ModelSource {
+    File(PathBuf),
+    Checkpoint(Box<Checkpoint>, String),
 }
 
 impl PredictorBuilder {
     /// Adds a checkpoint file. With none, the bundled models are used; one of each task can be given.
     pub fn model(mut self, file: impl AsRef<Path>) -> PredictorBuilder {
-        self.files.push(file.as_ref().to_path_buf());
+        self.models.push(ModelSource::File(file.as_ref().to_path_buf()));
+        self
+    }
+
+    /// Adds a checkpoint that is in memory. `origin` is its name in answers.
+    pub fn checkpoint(mut self, checkpoint: Checkpoint, origin: impl Into<String>) -> PredictorBuilder {
+        self.models.push(ModelSource::Checkpoint(Box::new(checkpoint), origin.into()));
         self
     }
 
@@ -135,13 +148,16 @@ impl PredictorBuilder {
     pub fn build(self) -> Result<Predictor, PredictorError> {
         let predictor = Predictor {
             engine: engine(self.precision.unwrap_or(Precision::F32))?,
-            files: !self.files.is_empty(),
+            given: !self.models.is_empty(),
             models: Default::default(),
             pool: Arc::new(pool(self.threads.unwrap_or_else(all_threads))?),
         };
-        for file in &self.files {
-            let checkpoint = Checkpoint::read(file)?;
-            let named = NamedModel::new(&checkpoint, predictor.engine, file.display().to_string())?;
+        for source in self.models {
+            let (checkpoint, origin) = match source {
+                ModelSource::File(file) => (Checkpoint::read(&file)?, file.display().to_string()),
+                ModelSource::Checkpoint(checkpoint, origin) => (*checkpoint, origin),
+            };
+            let named = NamedModel::new(&checkpoint, predictor.engine, origin)?;
             let task = named.name.task;
             let slot = &predictor.models[task as usize];
             if let Err(second) = slot.set(Arc::new(named)) {
@@ -150,7 +166,7 @@ impl PredictorBuilder {
             }
         }
         #[cfg(not(feature = "bundled"))]
-        if !predictor.files {
+        if !predictor.given {
             return Err(PredictorError::NoModel);
         }
         Ok(predictor)
@@ -160,7 +176,7 @@ impl PredictorBuilder {
 /// Models, engine and threads: whatever a question needs besides a graph.
 pub struct Predictor {
     engine: Engine,
-    files: bool, // models were given; the bundled ones are not used then
+    given: bool, // models were given; the bundled ones are not used then
     models: [OnceLock<Arc<NamedModel>>; 2],
     pool: Arc<rayon::ThreadPool>,
 }
@@ -195,32 +211,32 @@ impl Predictor {
             return Ok(named);
         }
         #[cfg(feature = "bundled")]
-        if !self.files {
+        if !self.given {
             use crate::bundled::{ORIGIN, default_checkpoint};
             let named = NamedModel::new(&default_checkpoint(task), self.engine, ORIGIN.to_string())
                 .map_err(|e| AskError::Predictor(Box::new(e)))?;
             return Ok(slot.get_or_init(|| Arc::new(named)));
         }
-        let file = self.given().next().map_or_else(String::new, |m| m.name.origin.clone());
+        let file = self.open().next().map_or_else(String::new, |m| m.name.origin.clone());
         Err(AskError::NoModel { task, file })
     }
 
     /// The tasks of the given models; both tasks if the bundled models are used.
     pub fn tasks(&self) -> Vec<Task> {
-        if self.files { self.given().map(|m| m.name.task).collect() } else { vec![Task::Entity, Task::Relation] }
+        if self.given { self.open().map(|m| m.name.task).collect() } else { vec![Task::Entity, Task::Relation] }
     }
 
-    /// Whether the models were given as files.
-    pub fn has_files(&self) -> bool {
-        self.files
+    /// Whether models were given; otherwise the bundled ones answer.
+    pub fn has_given_models(&self) -> bool {
+        self.given
     }
 
-    fn given(&self) -> impl Iterator<Item = &Arc<NamedModel>> {
+    fn open(&self) -> impl Iterator<Item = &Arc<NamedModel>> {
         self.models.iter().filter_map(OnceLock::get)
     }
 
     /// The threads.
-    pub fn pool(&self) -> &rayon::ThreadPool {
+    pub fn pool(&self) -> &Arc<rayon::ThreadPool> {
         &self.pool
     }
 

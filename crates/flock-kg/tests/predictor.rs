@@ -130,7 +130,7 @@ fn errors_carry_a_remedy_in_no_shell_s_words() {
     let file = dir.path().join("entity.safetensors");
     std::fs::write(&file, bundled::bundled(Task::Entity)).unwrap();
     let one = Predictor::builder().threads(1).model(&file).build().unwrap();
-    assert_eq!((one.tasks(), one.has_files()), (vec![Task::Entity], true));
+    assert_eq!((one.tasks(), one.has_given_models()), (vec![Task::Entity], true));
     let refused = one.on(&graph).ask(["Spain", "?", "France"]).unwrap_err();
     assert_eq!(refused.remedy(), Some(AskRemedy::OtherModel(Task::Relation)));
     assert!(refused.to_string().ends_with("this is an entity model: it cannot answer (head, ?, tail)"), "{refused}");

@@ -57,7 +57,7 @@ impl Pace {
 pub struct Work {
     state: Mutex<QueueState>,
     wake: Condvar,
-    pool: rayon::ThreadPool,
+    pool: Arc<rayon::ThreadPool>,
     /// Units run so far.
     pub units: AtomicU64,
 }
@@ -73,7 +73,7 @@ struct QueueState {
 
 impl Work {
     /// Starts `pool.current_num_threads()` threads beside the pool's own, which only work when asked.
-    pub fn start(pool: rayon::ThreadPool) -> Arc<Work> {
+    pub fn start(pool: Arc<rayon::ThreadPool>) -> Arc<Work> {
         let threads = pool.current_num_threads();
         let work = Arc::new(Work { state: Mutex::default(), wake: Condvar::new(), pool, units: AtomicU64::new(0) });
         for _ in 0..threads {
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn each_unit_runs_once_and_a_panic_stops_nothing() {
-        let work = Work::start(rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap());
+        let work = Work::start(Arc::new(rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap()));
         let (sender, done) = mpsc::channel();
         let jobs: Vec<Arc<CountingJob>> = (0..3)
             .map(|_| {
@@ -262,7 +262,7 @@ mod tests {
     /// What one heavy request used to do: its passes of seconds were taken for the time of every pass that waits.
     #[test]
     fn a_heavy_pass_does_not_make_light_ones_look_slow() {
-        let work = Work::start(rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap());
+        let work = Work::start(Arc::new(rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap()));
         work.close();
         // Passes of n = 512 took 4.096 s each, a microsecond for each of their positions; those of n = 1 have 8,000.
         let (heavy, light) = (4_096_000, 8_000);

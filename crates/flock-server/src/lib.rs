@@ -27,10 +27,9 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::{get, post};
-use flock_kg::graph::{Graph, LoadOptions, load_reader};
+use flock_kg::Predictor;
 use tokio::sync::Semaphore;
 
-use ask::Served;
 use jobs::Work;
 use live::Live;
 use metrics::Metrics;
@@ -109,10 +108,8 @@ pub struct Options {
     pub main: Arc<Live>,
     /// Whether its edits are kept on disk.
     pub kept: bool,
-    /// One model of each task, or of one.
-    pub models: Vec<Served>,
-    /// Threads that compute.
-    pub pool: rayon::ThreadPool,
+    /// The models and the threads that compute.
+    pub predictor: Predictor,
     /// What writers must show.
     pub token: Option<String>,
     /// Whether readers must show it too.
@@ -126,7 +123,7 @@ pub struct App {
     main: Arc<Live>,
     kept: bool,
     uploads: Mutex<VecDeque<(String, Arc<Live>)>>,
-    models: Vec<Arc<Served>>,
+    predictor: Predictor,
     work: Arc<Work>,
     queue: Arc<Semaphore>,
     upload_room: Arc<Semaphore>,
@@ -149,8 +146,8 @@ impl App {
             main: options.main,
             kept: options.kept,
             uploads: Mutex::default(),
-            models: options.models.into_iter().map(Arc::new).collect(),
-            work: Work::start(options.pool),
+            work: Work::start(options.predictor.pool().clone()),
+            predictor: options.predictor,
             queue: Arc::new(Semaphore::new(options.limits.queue)),
             upload_room: body::room_for(options.limits.uploading),
             body_room: body::room_for(options.limits.bodies),
@@ -175,12 +172,6 @@ impl App {
     pub fn close(&self) {
         self.work.close();
     }
-}
-
-/// The graph that ships with the program.
-pub fn bundled_graph() -> Result<Graph, flock_kg::graph::LoadError> {
-    let text = include_str!("../../../data/countries.tsv");
-    load_reader("countries.tsv", text.as_bytes(), &LoadOptions::default()).map(|(graph, _)| graph)
 }
 
 /// Every route, with limits, guards and headers.

@@ -3,9 +3,9 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use flock_kg::candidates::UnknownCandidate;
 use flock_kg::graph::{LoadError, NameKind, RowError, UnknownName};
-use flock_kg::model::ModelError;
-use flock_kg::question::QuestionError;
+use flock_kg::{AskError, Task};
 use serde::Serialize;
 
 use crate::live::LiveError;
@@ -182,24 +182,23 @@ impl From<UnknownName> for Problem {
     }
 }
 
-impl From<QuestionError> for Problem {
-    fn from(e: QuestionError) -> Problem {
+impl From<AskError> for Problem {
+    fn from(e: AskError) -> Problem {
         match e {
-            QuestionError::Unknown(unknown) => unknown.into(),
-            QuestionError::Blanks { found } => {
+            AskError::Unknown(unknown) => unknown.into(),
+            AskError::Candidate(UnknownCandidate { unknown, .. }) => unknown.into(),
+            AskError::UnknownToo { .. } => Problem::new(Code::UnknownName, e),
+            AskError::Blanks { found } => {
                 Problem::bad(format!("expected one ? among head, relation and tail, found {found}"))
                     .remedy("put ? in the place of the answer and names in the other two")
             }
-            other => Problem::bad(other),
-        }
-    }
-}
-
-impl From<ModelError> for Problem {
-    fn from(e: ModelError) -> Problem {
-        match e {
+            AskError::NoModel { task, .. } => {
+                let asked = if task == Task::Entity { "for a head or a tail" } else { "for a relation" };
+                let error = format!("this server has no {task} model and answers no questions {asked}");
+                Problem::new(Code::NoModel, error)
+            }
             // The request has been given up, by its client or by the deadline.
-            ModelError::Stopped => Problem::late(),
+            AskError::Cancelled => Problem::late(),
             // Questions are given to a model of their task, with ids of the graph they were parsed with.
             other => Problem::internal(other),
         }

@@ -5,14 +5,11 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode, Version};
-use flock_kg::answers::ModelName;
+use flock_kg::Predictor;
 use flock_kg::calibrate::Calibrations;
-use flock_kg::checkpoint::{Metadata, Task};
+use flock_kg::checkpoint::{Checkpoint, Metadata, Task};
 use flock_kg::graph::{Graph, LoadOptions, load_reader};
 use flock_kg::init::initial_weights;
-use flock_kg::kernels::{Engine, Level, Precision};
-use flock_kg::model::Model;
-use flock_server::ask::Served;
 use flock_server::live::Live;
 use flock_server::{App, Limits, Options, router};
 use proptest::prelude::*;
@@ -27,17 +24,13 @@ fn world() -> Graph {
     load_reader("world.tsv", WORLD.as_bytes(), &LoadOptions::default()).unwrap().0
 }
 
-fn served(task: Task) -> Served {
-    let meta = Metadata { updates: 2, length: 12, ..Metadata::published(task) };
-    let engine = Engine::new(Level::detect().unwrap(), Precision::F32).unwrap();
-    let model = Model::new(&initial_weights(meta, 7).unwrap(), engine).unwrap();
-    let name = ModelName {
-        task,
-        origin: "test".into(),
-        sha256: model.hash().to_string(),
-        precision: engine.precision().to_string(),
-    };
-    Served { model, name }
+fn checkpoint(task: Task) -> Checkpoint {
+    initial_weights(Metadata { updates: 2, length: 12, ..Metadata::published(task) }, 7).unwrap()
+}
+
+fn predictor(tasks: &[Task]) -> Predictor {
+    let builder = tasks.iter().fold(Predictor::builder().threads(2), |b, task| b.checkpoint(checkpoint(*task), "test"));
+    builder.build().unwrap()
 }
 
 fn options() -> Options {
@@ -47,8 +40,7 @@ fn options() -> Options {
         names: Vec::new(),
         main: Live::open("world".into(), world(), None, Calibrations::default()).unwrap(),
         kept: false,
-        models: vec![served(Task::Entity), served(Task::Relation)],
-        pool: rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap(),
+        predictor: predictor(&[Task::Entity, Task::Relation]),
         token: None,
         guard_reads: false,
         limits: Limits { walks: 32, ..Limits::default() },
@@ -114,11 +106,12 @@ async fn answers_as_the_library_does() {
     assert_eq!((&spain["known"], &spain["reason"]["start"]), (&json!(true), &json!("Portugal")));
 
     // By hand, through the library.
-    let (graph, served) = (world(), served(Task::Entity));
+    let (graph, predictor) = (world(), predictor(&[Task::Entity]));
+    let model = &predictor.model(Task::Entity).unwrap().model;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let view = flock_kg::model::View { topology: graph.topology(), mask: None };
-    let asker = flock_kg::ensemble::Asker::new(&served.model, view, &pool);
-    let ask = flock_kg::ensemble::Ask { walks: 2, passes: 3, seed: 5, options: served.model.walk_options() };
+    let asker = flock_kg::ensemble::Asker::new(model, view, &pool);
+    let ask = flock_kg::ensemble::Ask { walks: 2, passes: 3, seed: 5, options: model.walk_options() };
     let question = flock_kg::question::Question::parse(&graph, ["Portugal", "borders", "?"]).unwrap();
     let scores = asker.ask(&[question.query], ask).unwrap().remove(0);
     let logit = scores.of(graph.entities().id("Spain").unwrap()).logit;
@@ -482,7 +475,7 @@ async fn errors_speak_of_the_api() {
     problems.push(get(&app, "/nothing").await);
     problems.push(get(&app, "/api/v1/predict").await);
     problems.push(post(&app, "/api/v1/triples", json!({})).await);
-    let only_entities = router(App::new(Options { models: vec![served(Task::Entity)], ..options() }));
+    let only_entities = router(App::new(Options { predictor: predictor(&[Task::Entity]), ..options() }));
     problems.push(post(&only_entities, "/api/v1/predict", json!({"query": ["Portugal", "?", "Spain"]})).await);
     let public = router(App::new(Options { listen: "0.0.0.0:80".parse().unwrap(), ..options() }));
     problems.push(post(&public, "/api/v1/triples", json!({"add": [["a", "b", "c"]]})).await);

@@ -3,15 +3,14 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use flock_kg::calibrate::{CalibrateOptions, CalibrationError, Calibrations, calibrate, svg};
-use flock_kg::checkpoint::Task;
-use flock_kg::ensemble::Ask;
+use flock_kg::calibrate::{CalibrationError, svg};
 use flock_kg::eval::results::write_text;
+use flock_kg::{CalibrateOptions, Calibrations, Task};
 use indicatif::ProgressBar;
 
-use crate::shared::failure::{Failure, error, json};
+use crate::shared::failure::{Failure, error, json, message};
 use crate::shared::load::{self, GraphArgs};
-use crate::shared::models::{self, ModelArgs, Models};
+use crate::shared::models::ModelArgs;
 use crate::shared::parse;
 
 /// Arguments of `calibrate`.
@@ -65,40 +64,37 @@ pub fn run(args: CalibrateArgs) -> Result<(), Failure> {
         return Err(Failure::Error(message.to_string()));
     }
     let path = args.out.clone().unwrap_or_else(|| Calibrations::path(&args.graph.graph));
-    let models = Models::open(&args.model.model, models::engine(args.model.precision)?)?;
+    let predictor = args.model.predictor()?;
     let mut kept = match Calibrations::read_file(&path) {
         // It is made anew here.
         Err(e @ CalibrationError::Format { .. }) => {
-            say!("warning: {e}");
+            say!("warning: {}", message(&e));
             Calibrations::default()
         }
         Err(CalibrationError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Calibrations::default(),
         read => read.map_err(error)?,
     };
-    let pool = models::pool(args.model.threads)?;
     let (graph, _) = load::graph(&args.graph)?;
-    let topology = graph.topology();
+    let mut inquiry = predictor.on(&graph).passes(args.passes).seed(args.seed);
+    if let Some(walks) = args.walks {
+        inquiry = inquiry.walks(walks);
+    }
+    let options = CalibrateOptions { queries: args.queries, top: args.top };
     let tasks: Vec<Task> = match args.task.as_deref() {
         Some("relation") => vec![Task::Relation],
         Some(_) => vec![Task::Entity],
-        None if args.model.model.is_empty() => vec![Task::Entity],
-        None => [Task::Entity, Task::Relation].into_iter().filter(|task| models.get(*task).is_ok()).collect(),
+        None if predictor.has_given_models() => predictor.tasks(),
+        None => vec![Task::Entity],
     };
     let mut made = Vec::new();
     for &task in &tasks {
-        let loaded = models.get(task)?;
-        let model = &loaded.model;
-        let rule = || model.meta().base_walks(topology.num_nodes(), topology.num_triples());
-        let walks = args.walks.unwrap_or_else(rule);
-        let ask = Ask { walks, passes: args.passes, seed: args.seed, options: model.walk_options() };
-        let options = CalibrateOptions { queries: args.queries, top: args.top, ask };
         let bar = if io::stderr().is_terminal() { ProgressBar::new(0) } else { ProgressBar::hidden() };
         let mut progress = |done: usize, of: usize| {
             bar.set_length(of as u64);
             bar.set_position(done as u64);
             true
         };
-        let result = calibrate(model, topology, &pool, &options, &mut progress).map_err(error)?;
+        let result = inquiry.calibrate(task, &options, &mut progress).map_err(error)?;
         bar.finish_and_clear();
         let Some(result) = result else { continue };
         let c = &result.calibration;

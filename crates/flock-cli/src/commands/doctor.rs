@@ -6,7 +6,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use flock_kg::answers::ModelName;
+use flock_kg::bundled::COUNTRIES;
 use flock_kg::checkpoint::{Checkpoint, Metadata, Task};
 use flock_kg::ensemble::{Ask, Asker, Scores};
 use flock_kg::graph::{self, Graph, LoadOptions};
@@ -15,14 +15,14 @@ use flock_kg::kernels::simd::has_native_bf16;
 use flock_kg::kernels::{Engine, Level, Precision};
 use flock_kg::model::{Model, View};
 use flock_kg::question::Question;
+use flock_kg::{ModelName, Predictor};
 use serde::Serialize;
 
 use crate::shared::failure::{Failure, error, json};
-use crate::shared::models::{self, Models};
+use crate::shared::models;
 use crate::shared::parse;
 use crate::shared::table::{self, Align};
 
-const COUNTRIES: &str = include_str!("../../../flock-kg/data/countries.tsv");
 /// How far two instruction sets may differ, and either from the known answer: they add in different orders.
 const TOLERANCE: f64 = 1e-3;
 const WALKS: u32 = 8;
@@ -78,8 +78,9 @@ struct SelfTest {
 /// Looks around, tests, and fails if a test does.
 pub fn run(args: DoctorArgs) -> Result<(), Failure> {
     let engine = models::engine(Precision::F32)?;
-    let models = Models::open(&args.model, engine)?;
     let threads = args.threads.unwrap_or_else(models::all_threads);
+    let builder = args.model.iter().fold(Predictor::builder().threads(threads), |b, file| b.model(file));
+    let predictor = builder.build().map_err(error)?;
     let tests = self_test(engine.level(), threads)?;
     let report = DoctorReport {
         version: env!("CARGO_PKG_VERSION"),
@@ -91,10 +92,7 @@ pub fn run(args: DoctorArgs) -> Result<(), Failure> {
         simd_forced: std::env::var_os("FLOCK_SIMD").is_some_and(|v| !v.is_empty()),
         bf16: if engine.level() == Level::Avx512 && has_native_bf16() { "native" } else { "emulated" },
         threads,
-        models: [Task::Entity, Task::Relation]
-            .into_iter()
-            .filter_map(|t| Some(models.get(t).ok()?.name.clone()))
-            .collect(),
+        models: predictor.tasks().into_iter().filter_map(|t| Some(predictor.model(t).ok()?.name.clone())).collect(),
         ok: tests.iter().all(|t| t.ok),
         tests,
     };

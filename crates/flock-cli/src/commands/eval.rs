@@ -13,7 +13,7 @@ use flock_kg::eval::{EvalError, Evaluation, Metrics, Tally, bootstrap, evaluate_
 
 use crate::shared::failure::{Failure, error, json, message};
 use crate::shared::interrupt::on_interrupt;
-use crate::shared::models::{self, ModelArgs, Models};
+use crate::shared::models::ModelArgs;
 use crate::shared::output::{print, println};
 use crate::shared::progress::EvalProgress;
 use crate::shared::protocol::{ProtocolArgs, find_datasets};
@@ -98,16 +98,16 @@ pub fn run(args: EvalArgs) -> Result<(), Failure> {
         .map(|path| Ok((path, Published::read(path).map_err(error)?)))
         .collect::<Result<_, Failure>>()?;
     let theirs = args.against.as_deref().map(rank_rows::read).transpose().map_err(error)?;
-    let models = Models::open(&args.model.model, models::engine(args.model.precision)?)?;
+    let predictor = args.model.predictor()?;
     let tasks = match args.task {
         Some(TaskArg::Entity) => vec![Task::Entity],
         Some(TaskArg::Relation) => vec![Task::Relation],
-        None => models.tasks(),
+        None if predictor.has_given_models() => predictor.tasks(),
+        None => vec![Task::Entity],
     };
     for task in &tasks {
-        models.get(*task)?;
+        predictor.model(*task).map_err(error)?;
     }
-    let pool = models::pool(args.model.threads)?;
     if let Some(out) = &args.out
         && (out.is_dir() || out.file_name().is_none())
     {
@@ -130,12 +130,19 @@ pub fn run(args: EvalArgs) -> Result<(), Failure> {
     let mut ranked: Vec<RankRow> = Vec::new();
     let mut table = ResultsTable::new(&args, &datasets);
     for (number, (dataset, task)) in datasets.iter().flat_map(|d| tasks.iter().map(move |t| (d, *t))).enumerate() {
-        let loaded = models.get(task)?;
+        let named = predictor.model(task).map_err(error)?;
         let progress = EvalProgress::new(format!("{} ({}/{})", dataset.name, number + 1, datasets.len() * tasks.len()));
         let settings = args.protocol.settings();
         let mut watch = |p: Progress| progress.tell(p, &stop);
-        let result =
-            evaluate_ranked(dataset, &loaded.model, &loaded.name, &settings, &pool, record.as_mut(), &mut watch);
+        let result = evaluate_ranked(
+            dataset,
+            &named.model,
+            &named.name,
+            &settings,
+            predictor.pool(),
+            record.as_mut(),
+            &mut watch,
+        );
         progress.end();
         let result = match result {
             Err(EvalError::Stopped) => stopped(partial.as_deref()),

@@ -3,15 +3,14 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use flock_kg::ensemble::Ask;
 use flock_kg::eval::results::write_text;
-use flock_kg::explain::{ExplainOptions, Explanation, explain, svg};
-use flock_kg::question::{BLANK, Question};
+use flock_kg::explain::svg;
+use flock_kg::{Blank, ExplainOptions, Explanation};
 
 use crate::shared::calibrations;
 use crate::shared::failure::{Failure, error, json};
 use crate::shared::load::{self, GraphArgs};
-use crate::shared::models::{self, ModelArgs, Models};
+use crate::shared::models::ModelArgs;
 use crate::shared::parse;
 use crate::shared::table::{self, Align, grouped, printable, probability};
 
@@ -77,36 +76,31 @@ pub struct ExplainArgs {
 
 /// Explains one answer.
 pub fn run(args: ExplainArgs) -> Result<(), Failure> {
-    let models = Models::open(&args.model.model, models::engine(args.model.precision)?)?;
-    let pool = models::pool(args.model.threads)?;
+    let predictor = args.model.predictor()?;
     let (graph, _) = load::graph(&args.graph)?;
     let calibrations = calibrations::find(args.calibration.as_deref(), &args.graph.graph)?;
-    let mut texts = [args.head.as_str(), &args.relation, &args.tail];
-    let place = ["head", "relation", "tail"].iter().position(|b| *b == args.blank).unwrap_or(2);
-    let answer = std::mem::replace(&mut texts[place], BLANK);
-    let question = Question::parse(&graph, texts).map_err(error)?;
-    let answer = if place == 1 { graph.parse_relation(answer) } else { graph.parse_entity(answer) }.map_err(error)?;
-    let model = &models.get(question.task())?.model;
-    let topology = graph.topology();
-    let rule = || model.meta().base_walks(topology.num_nodes(), topology.num_triples());
-    let ask = Ask {
-        walks: args.walks.unwrap_or_else(rule),
-        passes: args.passes,
-        seed: args.seed,
-        options: model.walk_options(),
+    let blank = match args.blank.as_str() {
+        "head" => Blank::Head,
+        "relation" => Blank::Relation,
+        _ => Blank::Tail,
     };
-    let options = ExplainOptions { updates: args.updates, hide: args.hide, draws: args.draws };
-    let explanation = pool
-        .install(|| explain(&|| true, model, &graph, &question, answer, ask, args.top, !args.no_check, &options))
-        .map_err(error)?;
-    let explanation = match calibrations.of(question.task()) {
-        Some(by) => explanation.calibrated(by, model, topology),
-        None => explanation,
+    let mut inquiry = predictor.on(&graph).passes(args.passes).seed(args.seed).calibrations(&calibrations);
+    if let Some(walks) = args.walks {
+        inquiry = inquiry.walks(walks);
+    }
+    let options = ExplainOptions {
+        top: args.top,
+        check: !args.no_check,
+        updates: args.updates,
+        hide: args.hide,
+        draws: args.draws,
     };
+    let triple = [&args.head, &args.relation, &args.tail];
+    let explanation = inquiry.explain(triple, blank, &options).map_err(error)?;
     if let Some(why) = &explanation.calibration_unused {
         calibrations::warn_unused(args.calibration.as_deref(), &args.graph.graph, why);
     }
-    let show = |name: &str| printable(&graph.display(name)).into_owned();
+    let show = |name: &str| printable(explanation.show(name)).into_owned();
     if let Some(path) = &args.svg {
         write_text(path, &svg(&explanation, show)).map_err(error)?;
     }

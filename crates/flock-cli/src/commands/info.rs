@@ -3,18 +3,18 @@
 use std::io::{self, Write};
 use std::time::Instant;
 
-use flock_kg::checkpoint::Task;
 use flock_kg::ensemble::{Ask, Asker};
 use flock_kg::graph::{Graph, LoadReport, Topology};
 use flock_kg::kernels::D;
 use flock_kg::kernels::consensus::LOGITS;
 use flock_kg::model::View;
 use flock_kg::walk::WalkQuery;
+use flock_kg::{Predictor, Task};
 use serde::Serialize;
 
 use crate::shared::failure::{Failure, error, json};
 use crate::shared::load::{self, GraphArgs};
-use crate::shared::models::{self, ModelArgs, Models};
+use crate::shared::models::ModelArgs;
 use crate::shared::table::{self, Align, grouped, printable};
 
 /// Relations listed.
@@ -99,14 +99,13 @@ struct QueryCost {
 
 /// Describes the graph.
 pub fn run(args: InfoArgs) -> Result<(), Failure> {
-    let models = Models::open(&args.model.model, models::engine(args.model.precision)?)?;
-    let pool = models::pool(args.model.threads)?;
+    let predictor = args.model.predictor()?;
     let (graph, loaded) = load::graph(&args.graph)?;
     let report = InfoReport {
         file: args.graph.graph.display().to_string(),
         format: loaded.format.to_string(),
         graph: GraphShape::new(&graph, &loaded),
-        query: QueryCost::measure(graph.topology(), &models, &pool)?,
+        query: QueryCost::measure(&graph, &predictor)?,
     };
     let mut out = io::stdout().lock();
     if args.json {
@@ -185,10 +184,11 @@ fn components(topology: &Topology) -> (usize, u32) {
 
 impl QueryCost {
     /// Asks a few queries of this graph's own edges.
-    fn measure(topology: &Topology, models: &Models, pool: &rayon::ThreadPool) -> Result<QueryCost, Failure> {
-        let loaded = models.get(Task::Entity).or_else(|_| models.get(Task::Relation))?;
-        let (model, task) = (&loaded.model, loaded.name.task);
-        let base_walks = model.meta().base_walks(topology.num_nodes(), topology.num_triples());
+    fn measure(graph: &Graph, predictor: &Predictor) -> Result<QueryCost, Failure> {
+        let (topology, pool) = (graph.topology(), predictor.pool());
+        let named = predictor.model(Task::Entity).or_else(|_| predictor.model(Task::Relation)).map_err(error)?;
+        let (model, task) = (&named.model, named.name.task);
+        let base_walks = named.base_walks(graph);
         let timed = base_walks.min(MAX_TIMED);
         let ask = Ask { walks: timed, passes: 1, seed: 0, options: model.walk_options() };
         let asker = Asker::new(model, View { topology, mask: None }, pool);
@@ -222,8 +222,8 @@ impl QueryCost {
             bytes,
             threads: pool.current_num_threads(),
             simd: model.engine().level().to_string(),
-            precision: loaded.name.precision.clone(),
-            model: loaded.name.origin.clone(),
+            precision: named.name.precision.clone(),
+            model: named.name.origin.clone(),
         })
     }
 }

@@ -5,16 +5,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::NonEmptyStringValueParser;
+use flock_kg::bundled;
 use flock_kg::calibrate::Calibrations;
-use flock_kg::checkpoint::Task;
 use flock_server::live::{EditsFile, Live, LiveError};
 use flock_server::store::StoreRemedy;
-use flock_server::{Limits, Options, ServeError, bundled_graph, serve};
+use flock_server::{Limits, Options, ServeError, serve};
 
 use crate::shared::calibrations;
 use crate::shared::failure::{Failure, error};
 use crate::shared::load::{self, GraphArgs, ReadingArgs};
-use crate::shared::models::{self, ModelArgs, Models};
+use crate::shared::models::ModelArgs;
 use crate::shared::parse;
 
 /// Arguments of `serve`.
@@ -94,15 +94,14 @@ fn deadline(text: &str) -> Result<Duration, String> {
 
 /// Serves until interrupted.
 pub fn run(args: ServeArgs) -> Result<(), Failure> {
-    let models = Models::open(&args.model.model, models::engine(args.model.precision)?)?;
-    let pool = models::pool(args.model.threads)?;
+    let predictor = args.model.predictor()?;
     let (name, graph, edits, calibrations) = match args.graph {
         None if args.reading.is_given() => {
             let message =
                 "--format, --columns, --header, --no-header and --lenient say how to read a GRAPH, and none is given";
             return Err(Failure::Misuse("serve", message.to_string()));
         }
-        None => ("countries (bundled)".to_string(), bundled_graph().map_err(error)?, None, Calibrations::default()),
+        None => ("countries (bundled)".to_string(), bundled::graph().map_err(error)?, None, Calibrations::default()),
         Some(path) => {
             let name = path.file_name().map_or_else(|| "graph".to_string(), |n| n.to_string_lossy().into_owned());
             let calibrations = calibrations::find(args.calibration.as_deref(), &path)?;
@@ -111,8 +110,9 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
             (name, load::graph(&graph)?.0, edits, calibrations)
         }
     };
-    for task in [Task::Entity, Task::Relation] {
-        let _ = models.get(task);
+    // Unpacked now, so that the first question does not wait for it.
+    for task in predictor.tasks() {
+        predictor.model(task).map_err(error)?;
     }
     let limits = Limits {
         passes: args.max_passes,
@@ -131,8 +131,7 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
         names: args.host,
         kept: edits.is_some(),
         main,
-        models: models.into_served(),
-        pool,
+        predictor,
         token: args.token,
         guard_reads: args.guard_reads,
         limits,

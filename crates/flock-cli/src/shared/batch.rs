@@ -26,6 +26,16 @@ pub struct Row {
     pub problem: Option<String>,
 }
 
+impl Row {
+    /// Head, relation and tail, if the row has them.
+    pub fn question(&self) -> Option<[&str; 3]> {
+        match (&self.problem, &self.fields[..]) {
+            (None, [head, relation, tail]) => Some([head, relation, tail]),
+            _ => None,
+        }
+    }
+}
+
 /// Starts reading. The channel ends with the file; an `Err` in it means that reading failed.
 pub fn read(path: &Path) -> Result<Receiver<Result<Row, String>>, Failure> {
     let stdin = path == Path::new("-");

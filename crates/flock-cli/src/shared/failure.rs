@@ -5,7 +5,10 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
+use flock_kg::calibrate::CalibrationError;
+use flock_kg::candidates::CandidatesError;
 use flock_kg::graph::{LoadError, Remedy};
+use flock_kg::{AskError, AskRemedy, PredictorError};
 use serde::Serialize;
 
 /// Why a command stops.
@@ -47,9 +50,41 @@ pub fn error(e: impl Error + 'static) -> Failure {
 
 /// What an error says, and what to do about it in the terms of the command line: libraries do not know of flags.
 pub fn message(e: &(dyn Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(e), |e: &&(dyn Error + 'static)| (*e).source());
-    let remedy = causes.filter_map(|e| e.downcast_ref::<LoadError>()).find_map(LoadError::remedy);
-    format!("{e}{}", hint(remedy.as_ref()))
+    let causes = || std::iter::successors(Some(e), |e: &&(dyn Error + 'static)| (*e).source());
+    let remedy = causes().filter_map(|e| e.downcast_ref::<LoadError>()).find_map(LoadError::remedy);
+    let own = causes().find_map(own_hint).map_or_else(String::new, |hint| format!("; hint: {hint}"));
+    format!("{e}{}{own}", hint(remedy.as_ref()))
+}
+
+/// What to do about an error of the library, in the terms of the command line.
+fn own_hint(e: &(dyn Error + 'static)) -> Option<&'static str> {
+    if let Some(e) = e.downcast_ref::<AskError>() {
+        return match e.remedy()? {
+            AskRemedy::AddBlank => Some("put '?' (quoted, or the shell may expand it) where the answer goes"),
+            AskRemedy::NameTheOthers => Some("name the other two"),
+            AskRemedy::OtherModel(_) => Some("give --model one trained for that task"),
+            _ => None,
+        };
+    }
+    if let Some(e) = e.downcast_ref::<PredictorError>() {
+        return match e {
+            PredictorError::SameTask { .. } => Some("give --model one of each task"),
+            PredictorError::Threads { .. } => Some("--threads"),
+            PredictorError::NoModel => Some("--model FILE"),
+            _ => None,
+        };
+    }
+    if let Some(e) = e.downcast_ref::<CalibrationError>() {
+        return match e {
+            CalibrationError::TooFew { .. } => Some("--queries, --top"),
+            CalibrationError::Format { .. } => Some("run calibrate again, or remove the file"),
+            _ => None,
+        };
+    }
+    match e.downcast_ref::<CandidatesError>()? {
+        CandidatesError::LongList { .. } => Some("leave --among out to rank all"),
+        _ => None,
+    }
 }
 
 /// `; hint: …`, or nothing.

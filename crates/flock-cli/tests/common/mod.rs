@@ -2,12 +2,15 @@
 
 #![allow(dead_code)]
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use flock_kg::checkpoint::{Metadata, Task};
 use flock_kg::init::initial_weights;
+use serde_json::Value;
 
 /// Ten triples and one duplicate: three countries that hang together, one that does not, and one lonely self-loop.
 pub const WORLD: &str = "Lisbon\tcapital_of\tPortugal
@@ -110,5 +113,64 @@ impl Ran {
     /// Standard output as lines of JSON.
     pub fn json(&self) -> Vec<serde_json::Value> {
         self.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+/// A server of its own process, killed in the end.
+pub struct Server {
+    pub child: Child,
+    pub address: String,
+}
+
+impl Server {
+    pub fn start(place: &Place) -> Server {
+        Server::start_with(place, &[])
+    }
+
+    pub fn start_with(place: &Place, more: &[&str]) -> Server {
+        Server::start_on(place, "world.tsv", more)
+    }
+
+    /// Serves a graph with both small models.
+    pub fn start_on(place: &Place, graph: &str, more: &[&str]) -> Server {
+        let models = ["--model", "entity.safetensors", "--model", "relation.safetensors"];
+        let args = [&["serve", graph, "--listen", "127.0.0.1:0", "--threads", "1"], &models[..], more].concat();
+        let mut child = place.command(&args).stderr(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
+        let mut line = String::new();
+        let mut err = BufReader::new(child.stderr.take().unwrap());
+        err.read_line(&mut line).unwrap();
+        let address = line.strip_prefix("listening on http://").and_then(|l| l.split('/').next());
+        let address = address.unwrap_or_else(|| panic!("{line}")).to_string();
+        Server { child, address }
+    }
+
+    /// The answer to a request, if all of it came.
+    pub fn try_send(&self, method: &str, path: &str, body: &str) -> Option<(u16, String)> {
+        let mut stream = TcpStream::connect(&self.address).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+            self.address,
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes())).ok()?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).ok()?;
+        let (head, body) = text.split_once("\r\n\r\n")?;
+        let status = head.split(' ').nth(1)?.parse().ok()?;
+        let length = head.lines().find_map(|l| l.to_lowercase().strip_prefix("content-length: ").map(str::to_string));
+        (length.is_none_or(|l| l.parse() == Ok(body.len()))).then(|| (status, body.to_string()))
+    }
+
+    pub fn send(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
+        let (status, text) = self.try_send(method, path, body).unwrap();
+        (status, serde_json::from_str(&text).unwrap())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }

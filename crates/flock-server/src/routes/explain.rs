@@ -6,14 +6,13 @@ use std::sync::{Arc, Mutex};
 use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use flock_kg::explain::{ExplainOptions, Explanation, explain as explain_answer};
-use flock_kg::question::{BLANK, Question};
+use flock_kg::{Blank, ExplainOptions, ExplainPlan, Explanation};
 use serde::Deserialize;
 use tokio::sync::OwnedSemaphorePermit;
 use utoipa::ToSchema;
 
 use super::{BodyProblems, ReadProblems, SharedApp, broken, ending, json_body, within};
-use crate::ask::{Whole, pass_positions};
+use crate::ask::{SingleJob, to_json};
 use crate::jobs::Job;
 use crate::problem::Problem;
 
@@ -56,6 +55,16 @@ pub enum BlankName {
     Tail,
 }
 
+impl From<BlankName> for Blank {
+    fn from(name: BlankName) -> Blank {
+        match name {
+            BlankName::Head => Blank::Head,
+            BlankName::Relation => Blank::Relation,
+            BlankName::Tail => Blank::Tail,
+        }
+    }
+}
+
 /// Stops a piece of work when nobody waits for it.
 struct CancelOnDrop<J: Job>(Arc<J>, fn(&J));
 
@@ -73,23 +82,17 @@ pub async fn explain(State(app): SharedApp, request: Request) -> Result<Response
     let live = app.live(r.graph.as_deref())?;
     let graph = live.graph();
     let permit = app.admit()?;
-    let (of, triple, place) = (graph.clone(), r.triple.clone(), r.blank as usize);
-    let parse = move || -> Result<(Question, u32, OwnedSemaphorePermit), Problem> {
-        let mut texts = triple.each_ref().map(String::as_str);
-        let answer = std::mem::replace(&mut texts[place], BLANK);
-        let question = Question::parse(&of, texts)?;
-        let answer = if place == 1 { of.parse_relation(answer) } else { of.parse_entity(answer) }?;
-        Ok((question, answer, permit))
-    };
-    let (question, answer, permit) = tokio::task::spawn_blocking(parse).await.map_err(broken)??;
-    let served = app.served(question.task())?.clone();
-    let calibration = live.calibrations.of(question.task()).cloned();
     let passes = within("passes", r.passes, 4, 1, app.limits.passes.min(16))?;
     let top = within("top", r.top, 5, 1, 1000)?;
-    let ask = app.ask(&graph, &served, r.walks, passes, r.seed)?;
-    let options = ExplainOptions::default();
-    let times = if r.check { 2 + options.draws } else { 1 };
-    let positions = u64::from(passes * times) * pass_positions(&served.model, &question, &ask);
+    let options = ExplainOptions { top, check: r.check, ..ExplainOptions::default() };
+    let (app_there, live_there, of) = (app.clone(), live.clone(), graph.clone());
+    // Near names of a misspelt one take a while.
+    let parse = move || -> Result<(ExplainPlan, OwnedSemaphorePermit), Problem> {
+        let inquiry = app_there.inquiry(&live_there, &of, r.walks, passes, r.seed)?;
+        Ok((inquiry.explain_plan(r.triple.each_ref().map(String::as_str), r.blank.into())?, permit))
+    };
+    let (plan, permit) = tokio::task::spawn_blocking(parse).await.map_err(broken)??;
+    let positions = plan.positions(&options);
     // One unit: it has its turn when each job before it has had one.
     app.foresee(1, positions)?;
     let (sender, receiver) = tokio::sync::oneshot::channel();
@@ -98,21 +101,14 @@ pub async fn explain(State(app): SharedApp, request: Request) -> Result<Response
     let left = over.clone();
     let run = move || {
         let _permit = permit;
-        let go_on = || !left.load(Ordering::Relaxed);
-        let explain = || explain_answer(&go_on, &served.model, &graph, &question, answer, ask, top, r.check, &options);
-        let calibrated = |found: Explanation<'_>| match &calibration {
-            Some(by) => serde_json::to_string(&found.calibrated(by, &served.model, graph.topology())),
-            None => serde_json::to_string(&found),
-        };
-        let found = work.install(|| explain().map(calibrated));
+        let found = work.install(|| plan.run(&graph, &options, Some(&left)).map(|found| to_json(&found)));
         let _ = sender.send(found);
     };
-    let job = Arc::new(Whole { work: Mutex::new(Some(run)), over, positions });
+    let job = Arc::new(SingleJob { work: Mutex::new(Some(run)), over, positions });
     app.work.submit(job.clone());
     let _abandon = CancelOnDrop(job, |job| job.over.store(true, Ordering::Relaxed));
     match tokio::time::timeout_at(app.deadline(), receiver).await {
-        Ok(Ok(Ok(Ok(text)))) => Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response()),
-        Ok(Ok(Ok(Err(e)))) => Err(Problem::internal(e)),
+        Ok(Ok(Ok(text))) => Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response()),
         Ok(Ok(Err(e))) => Err(e.into()),
         Ok(Err(_)) if app.work.is_closed() => Err(ending()),
         Ok(Err(_)) => Err(Problem::internal("an explanation ended in a panic")),

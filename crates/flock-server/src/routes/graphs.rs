@@ -1,6 +1,6 @@
 //! `POST /api/v1/graphs`: a graph of one's own. `GET /api/v1/neighbourhood`: part of a graph.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use axum::Json;
@@ -10,7 +10,7 @@ use flock_kg::graph::{Format, LoadOptions, load_reader};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{BodyProblems, QueryResult, ReadProblems, SharedApp, body, broken, query, within};
+use super::{BodyProblems, QueryResult, ReadProblems, SharedApp, body, broken, query, shown, within};
 use crate::body::Room;
 use crate::live::Live;
 use crate::problem::{Code, Problem};
@@ -122,6 +122,9 @@ pub struct Neighbourhood {
     degrees: Vec<u32>,
     /// Head, relation and tail.
     triples: Vec<[String; 3]>,
+    /// How names are shown, where that is not the full name: IRIs by their prefix.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    shown: BTreeMap<String, String>,
 }
 
 /// The graph around an entity.
@@ -144,7 +147,10 @@ pub async fn neighbourhood(
         let topology = graph.topology();
         let (nodes, triples) = topology.neighbourhood(&centres, limit);
         let entity = |id: u32| graph.entities().get(id).to_string();
+        let names = nodes.iter().map(|v| graph.entities().get(*v));
+        let names = names.chain(triples.iter().map(|t| graph.relations().get(t.relation)));
         Ok(Neighbourhood {
+            shown: shown(&graph, names),
             entities: nodes.iter().map(|v| entity(*v)).collect(),
             degrees: nodes.iter().map(|v| topology.degree(*v)).collect(),
             triples: triples

@@ -8,13 +8,14 @@ pub mod predict;
 pub mod status;
 pub mod triples;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request, State};
 use axum::http::header;
-use flock_kg::checkpoint::Task;
-use flock_kg::ensemble::Ask;
+use flock_kg::Inquiry;
+use flock_kg::answers::shown_names;
 use flock_kg::graph::Graph;
 use serde::de::DeserializeOwned;
 use tokio::sync::OwnedSemaphorePermit;
@@ -22,7 +23,6 @@ use tokio::time::Instant;
 use utoipa::IntoResponses;
 
 use crate::App;
-use crate::ask::Served;
 use crate::body::{Blocks, Room, read};
 use crate::live::Live;
 use crate::problem::{Code, Problem};
@@ -84,13 +84,6 @@ impl App {
         })
     }
 
-    fn served(&self, task: Task) -> Result<&Arc<Served>, Problem> {
-        self.models.iter().find(|m| m.name.task == task).ok_or_else(|| {
-            let asked = if task == Task::Entity { "for a head or a tail" } else { "for a relation" };
-            Problem::new(Code::NoModel, format!("this server has no {task} model and answers no questions {asked}"))
-        })
-    }
-
     fn admit(&self) -> Result<OwnedSemaphorePermit, Problem> {
         self.queue.clone().try_acquire_owned().map_err(|_| {
             Problem::new(Code::Busy, "too many requests are waiting").remedy("send it again after Retry-After seconds")
@@ -106,16 +99,30 @@ impl App {
         Ok(())
     }
 
-    fn ask(&self, graph: &Graph, served: &Served, walks: Option<u32>, passes: u32, seed: u64) -> Result<Ask, Problem> {
-        let topology = graph.topology();
-        let rule = served.model.meta().base_walks(topology.num_nodes(), topology.num_triples());
-        let walks = within("walks", walks, rule, 1, self.limits.walks)?;
-        Ok(Ask { walks, passes, seed, options: served.model.walk_options() })
+    /// The library's way to ask about a graph, within this server's limits.
+    fn inquiry<'a>(
+        &'a self,
+        live: &Live,
+        graph: &'a Graph,
+        walks: Option<u32>,
+        passes: u32,
+        seed: u64,
+    ) -> Result<Inquiry<'a>, Problem> {
+        let inquiry = self.predictor.on(graph).passes(passes).seed(seed).calibrations(&live.calibrations);
+        Ok(match walks {
+            Some(_) => inquiry.walks(within("walks", walks, 1, 1, self.limits.walks)?),
+            None => inquiry,
+        })
     }
 
     fn deadline(&self) -> Instant {
         Instant::now() + self.limits.deadline
     }
+}
+
+/// How names are shown, as far as that is not the full name.
+fn shown<'a>(graph: &Graph, names: impl IntoIterator<Item = &'a str>) -> BTreeMap<String, String> {
+    shown_names(graph, names).into_iter().map(|(name, shown)| (name.to_string(), shown)).collect()
 }
 
 /// What a task that did not come to its end means: a bug of ours, or the end of the server.

@@ -1,5 +1,6 @@
 //! `GET /api/v1/entities` and `/api/v1/relations`: names as one types.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
@@ -7,7 +8,7 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{QueryResult, ReadProblems, SharedApp, broken, query, within};
+use super::{QueryResult, ReadProblems, SharedApp, broken, query, shown, within};
 use crate::App;
 use crate::problem::Problem;
 
@@ -30,6 +31,9 @@ pub struct NamesQuery {
 pub struct NamesReply {
     /// Those that begin with the text first, then those near it.
     names: Vec<String>,
+    /// How names are shown, where that is not the full name: IRIs by their prefix.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    shown: BTreeMap<String, String>,
 }
 
 /// Entities for a text, as one types.
@@ -60,8 +64,11 @@ async fn names(app: &Arc<App>, q: NamesQuery, entities: bool) -> Result<Json<Nam
             true => (graph.entities(), &indexes.entities),
             false => (graph.relations(), &indexes.relations),
         };
-        index.search(names, &q.q, k).into_iter().map(str::to_string).collect()
+        let found = index.search(names, &q.q, k);
+        NamesReply {
+            shown: shown(&graph, found.iter().copied()),
+            names: found.into_iter().map(str::to_string).collect(),
+        }
     };
-    let names = tokio::task::spawn_blocking(search).await.map_err(broken)?;
-    Ok(Json(NamesReply { names }))
+    Ok(Json(tokio::task::spawn_blocking(search).await.map_err(broken)?))
 }

@@ -10,10 +10,8 @@ use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use flock_kg::answers::Reply;
-use flock_kg::checkpoint::Task;
-use flock_kg::graph::{Graph, UnknownName};
-use flock_kg::question::{BLANK, Question};
+use flock_kg::graph::Graph;
+use flock_kg::{Answers, Plan};
 use serde::{Deserialize, Serialize};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -21,12 +19,9 @@ use utoipa::ToSchema;
 
 use super::{BodyProblems, ReadProblems, SharedApp, broken, ending, json_body, within};
 use crate::App;
-use crate::ask::{Asked, Manner, News, Questions};
+use crate::ask::{Message, QuestionJob};
 use crate::live::Live;
 use crate::problem::{Code, Problem};
-
-/// The names of `among` in the graph.
-type Candidates = Result<Arc<[u32]>, UnknownName>;
 
 /// The most answers listed in the replies to one request.
 const LISTED: usize = 100_000;
@@ -63,7 +58,7 @@ pub struct PredictRequest {
     /// Seed of the walks.
     #[serde(default)]
     pub seed: u64,
-    /// Add passes until so many milliseconds are up or the answers stop changing places.
+    /// Add passes until so many milliseconds are up, counted for the whole request, or the answers stop changing places.
     pub budget_ms: Option<u64>,
     /// Give a reason for each answer.
     #[serde(default)]
@@ -84,7 +79,7 @@ pub struct Replies {
 #[allow(dead_code)]
 pub enum ReplyOrProblem {
     /// The question was answered.
-    Reply(Reply<'static>),
+    Reply(Answers<'static>),
     /// It was not.
     Problem(FailedQuery),
 }
@@ -95,7 +90,7 @@ pub enum ReplyOrProblem {
 #[allow(dead_code)]
 pub enum PredictReply {
     /// To `query`.
-    One(Reply<'static>),
+    One(Box<Answers<'static>>),
     /// To `queries`.
     Several(Replies),
 }
@@ -116,77 +111,39 @@ pub struct FailedQuery {
 }
 
 impl App {
-    /// The questions in words. Near names for many misspelt ones, and long lists of candidates, take a while: not for the
+    /// Reads the questions. Near names for many misspelt ones, and long lists of candidates, take a while: not for the
     /// threads that speak HTTP.
-    async fn asked(
+    async fn plans(
         self: &Arc<App>,
         live: &Arc<Live>,
         graph: &Arc<Graph>,
         r: &Arc<PredictRequest>,
         queries: &[[String; 3]],
-        passes: u32,
+        listing: Listing,
         permit: OwnedSemaphorePermit,
-    ) -> Result<(Vec<Result<Asked, Problem>>, OwnedSemaphorePermit), Problem> {
+    ) -> Result<(Vec<Result<Plan, Problem>>, OwnedSemaphorePermit), Problem> {
         let (app, live, graph, r, queries) = (self.clone(), live.clone(), graph.clone(), r.clone(), queries.to_vec());
         let parse = move || {
-            let mut among = [None, None];
-            let mut missed = 0;
-            let asked = queries.iter().map(|texts| {
-                let asked = app.asked_one(&live, &graph, texts, &r, passes, &mut among, missed < NEAR_LOOKUPS);
-                missed += usize::from(asked.is_err());
-                asked
-            });
-            // Back when the work is done, whoever waits for it.
-            (asked.collect(), permit)
-        };
-        tokio::task::spawn_blocking(parse).await.map_err(broken)
-    }
-
-    fn asked_one(
-        &self,
-        live: &Live,
-        graph: &Graph,
-        texts: &[String; 3],
-        r: &PredictRequest,
-        passes: u32,
-        among: &mut [Option<Candidates>; 2], // of each task, once looked up
-        look_near: bool,
-    ) -> Result<Asked, Problem> {
-        if !look_near {
-            let found = |(i, text): (usize, &String)| {
-                text == BLANK || if i == 1 { graph.find_relation(text) } else { graph.find_entity(text) }.is_some()
-            };
-            if let Some(i) = (0..3).find(|&i| !found((i, &texts[i]))) {
-                let kind = if i == 1 { "relation" } else { "entity" };
-                let error = format!("unknown {kind} {:?}; near names are looked up for {NEAR_LOOKUPS} only", texts[i]);
-                return Err(Problem::new(Code::UnknownName, error));
+            let inquiry = app.inquiry(&live, &graph, r.walks, listing.passes, r.seed)?;
+            let mut inquiry = inquiry.top(listing.top).only_new(r.novel).reasons(r.explain).near_names(NEAR_LOOKUPS);
+            if let Some(budget) = r.budget_ms {
+                inquiry = inquiry.budget(Duration::from_millis(budget));
             }
-        }
-        let question = Question::parse(graph, texts.each_ref().map(String::as_str))?;
-        let task = question.task();
-        let served = self.served(task)?.clone();
-        let ask = self.ask(graph, &served, r.walks, passes, r.seed)?;
-        let candidates = |names: &[String]| -> Candidates {
-            let id = |name: &String| match task {
-                Task::Entity => graph.parse_entity(name),
-                Task::Relation => graph.parse_relation(name),
-            };
-            let mut ids = names.iter().map(id).collect::<Result<Vec<u32>, _>>()?;
-            ids.sort_unstable();
-            ids.dedup();
-            Ok(ids.into())
+            if let Some(among) = &r.among {
+                inquiry = inquiry.among(among);
+            }
+            let plan = |texts: &[String; 3]| Ok(inquiry.plan(texts.each_ref().map(String::as_str))?);
+            // Back when the work is done, whoever waits for it.
+            Ok((queries.iter().map(plan).collect(), permit))
         };
-        let among = r.among.as_ref().map(|names| among[task as usize].get_or_insert_with(|| candidates(names)).clone());
-        let among = among.transpose()?;
-        let calibration = live.calibrations.of(task).cloned();
-        Ok(Asked { question, served, ask, among, calibration })
+        tokio::task::spawn_blocking(parse).await.map_err(broken)?
     }
 
-    fn manner(&self, r: &PredictRequest, stream: bool, questions: usize) -> Result<(Manner, u32), Problem> {
-        let budget = r.budget_ms.map(Duration::from_millis);
+    /// How many answers are listed and how many passes are made, within the limits.
+    fn listing(&self, r: &PredictRequest, stream: bool, questions: usize) -> Result<Listing, Problem> {
         let default = if stream {
             16
-        } else if budget.is_some() {
+        } else if r.budget_ms.is_some() {
             self.limits.passes
         } else {
             1
@@ -207,14 +164,21 @@ impl App {
         if r.among.as_ref().is_some_and(|a| a.len() > 100_000) {
             return Err(Problem::bad("among has more than 100000 names"));
         }
-        Ok((Manner { top, novel: r.novel, explain: r.explain, budget, stream }, passes))
+        Ok(Listing { top, passes })
     }
 }
 
-/// Waits for the news of a job and stops it when nobody listens.
+/// How many answers are listed, and the most passes.
+#[derive(Copy, Clone)]
+struct Listing {
+    top: usize,
+    passes: u32,
+}
+
+/// Waits for the messages of a job and stops it when nobody listens.
 struct Listener {
-    job: Arc<Questions>,
-    news: UnboundedReceiver<News>,
+    job: Arc<QuestionJob>,
+    messages: UnboundedReceiver<Message>,
     deadline: Pin<Box<tokio::time::Sleep>>,
     over: bool,
 }
@@ -229,19 +193,19 @@ impl Listener {
     fn new(
         app: &Arc<App>,
         graph: Arc<Graph>,
-        asked: Vec<Asked>,
-        manner: Manner,
+        plans: Vec<Plan>,
+        stream: bool,
         permit: OwnedSemaphorePermit,
     ) -> Result<Listener, Problem> {
         // How many passes a budget has room for shows later.
-        let passes = |a: &Asked| if manner.budget.is_some() { 1 } else { a.ask.passes.max(1) };
-        let units = asked.iter().map(|a| passes(a) as usize).sum();
-        app.foresee(units, asked.iter().map(|a| u64::from(passes(a)) * a.positions()).sum())?;
-        let (sender, news) = unbounded_channel();
-        let job = Questions::new(graph, app.work.clone(), asked, manner, sender, permit);
+        let passes = |plan: &Plan| if plan.budget().is_some() { 1 } else { plan.most_passes() };
+        let units = plans.iter().map(|plan| passes(plan) as usize).sum();
+        app.foresee(units, plans.iter().map(|plan| u64::from(passes(plan)) * plan.positions()).sum())?;
+        let (sender, messages) = unbounded_channel();
+        let job = QuestionJob::new(graph, app.work.clone(), plans, stream, sender, permit);
         app.work.submit(job.clone());
         let deadline = app.deadline();
-        // A client that has stopped reading does not ask for news, and must not keep its place in the queue.
+        // A client that has stopped reading does not ask for messages, and must not keep its place in the queue.
         let late = Arc::downgrade(&job);
         tokio::spawn(async move {
             tokio::time::sleep_until(deadline).await;
@@ -249,15 +213,15 @@ impl Listener {
                 job.cancel();
             }
         });
-        Ok(Listener { job, news, deadline: Box::pin(tokio::time::sleep_until(deadline)), over: false })
+        Ok(Listener { job, messages, deadline: Box::pin(tokio::time::sleep_until(deadline)), over: false })
     }
 
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<News, Problem>> {
-        match self.news.poll_recv(context) {
-            Poll::Ready(Some(News::Broken)) => Poll::Ready(Err(Problem::internal("a pass ended in a panic"))),
-            Poll::Ready(Some(news)) => {
-                self.job.heard(&news);
-                Poll::Ready(Ok(news))
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Message, Problem>> {
+        match self.messages.poll_recv(context) {
+            Poll::Ready(Some(Message::Panic)) => Poll::Ready(Err(Problem::internal("a pass ended in a panic"))),
+            Poll::Ready(Some(message)) => {
+                self.job.read(&message);
+                Poll::Ready(Ok(message))
             }
             // The job holds the sender, so this is a job that was dropped.
             Poll::Ready(None) => Poll::Ready(Err(ending())),
@@ -265,7 +229,7 @@ impl Listener {
         }
     }
 
-    async fn next(&mut self) -> Result<News, Problem> {
+    async fn next(&mut self) -> Result<Message, Problem> {
         std::future::poll_fn(|context| self.poll(context)).await
     }
 }
@@ -277,17 +241,19 @@ pub async fn predict(State(app): SharedApp, request: Request) -> Result<Response
     let r: Arc<PredictRequest> = Arc::new(json_body(&app, request).await?);
     let live = app.live(r.graph.as_deref())?;
     let graph = live.graph();
-    let (manner, passes) = app.manner(&r, false, r.queries.as_ref().map_or(1, Vec::len))?;
+    let listing = app.listing(&r, false, r.queries.as_ref().map_or(1, Vec::len))?;
     let as_json = |text: String| ([(header::CONTENT_TYPE, "application/json")], text).into_response();
     match (&r.query, &r.queries) {
         (Some(texts), None) => {
             let permit = app.admit()?;
-            let (asked, permit) = app.asked(&live, &graph, &r, std::slice::from_ref(texts), passes, permit).await?;
-            let asked = asked.into_iter().collect::<Result<Vec<Asked>, Problem>>()?;
-            let mut listener = Listener::new(&app, graph, asked, manner, permit)?;
+            let (plans, permit) = app.plans(&live, &graph, &r, std::slice::from_ref(texts), listing, permit).await?;
+            let plans = plans.into_iter().collect::<Result<Vec<Plan>, Problem>>()?;
+            let mut listener = Listener::new(&app, graph, plans, false, permit)?;
             match listener.next().await? {
-                News::Final(_, reply) => reply.map(as_json).map_err(Problem::internal),
-                News::SoFar(_) | News::Broken => Err(Problem::internal("a lone question had news before its answer")),
+                Message::Final(_, reply) => Ok(as_json(reply?)),
+                Message::Interim(_) | Message::Panic => {
+                    Err(Problem::internal("a lone question had messages before its answer"))
+                }
             }
         }
         (None, Some(queries)) => {
@@ -296,30 +262,30 @@ pub async fn predict(State(app): SharedApp, request: Request) -> Result<Response
                 return Err(Problem::bad(error));
             }
             let mut replies: Vec<Option<String>> = vec![None; queries.len()];
-            let (mut asked, mut places) = (Vec::new(), Vec::new());
+            let (mut plans, mut places) = (Vec::new(), Vec::new());
             let failed = |query: &[String; 3], problem: Problem| {
                 let Problem { error, code, remedy, near } = problem;
                 let failed = FailedQuery { query: query.clone(), error, code, remedy, near };
                 serde_json::to_string(&failed).unwrap_or_default()
             };
             let permit = app.admit()?;
-            let (questions, permit) = app.asked(&live, &graph, &r, queries, passes, permit).await?;
+            let (questions, permit) = app.plans(&live, &graph, &r, queries, listing, permit).await?;
             for (i, question) in questions.into_iter().enumerate() {
                 match question {
-                    Ok(question) => {
-                        asked.push(question);
+                    Ok(plan) => {
+                        plans.push(plan);
                         places.push(i);
                     }
                     Err(problem) => replies[i] = Some(failed(&queries[i], problem)),
                 }
             }
-            let expected = asked.len();
+            let expected = plans.len();
             if expected > 0 {
-                let mut listener = Listener::new(&app, graph, asked, manner, permit)?;
+                let mut listener = Listener::new(&app, graph, plans, false, permit)?;
                 for _ in 0..expected {
-                    if let News::Final(q, reply) = listener.next().await? {
+                    if let Message::Final(q, reply) = listener.next().await? {
                         let i = places[q];
-                        replies[i] = Some(reply.unwrap_or_else(|e| failed(&queries[i], Problem::internal(e))));
+                        replies[i] = Some(reply.unwrap_or_else(|e| failed(&queries[i], e.into())));
                     }
                 }
             }
@@ -342,12 +308,12 @@ impl futures_core::Stream for Listener {
             let body = serde_json::to_string(&problem).unwrap_or_default();
             Event::default().event("problem").data(body)
         };
-        this.poll(context).map(|news| {
-            let (event, over) = match news {
-                Ok(News::SoFar(reply)) => (Event::default().event("answers").data(reply), false),
-                Ok(News::Final(_, Ok(reply))) => (Event::default().event("done").data(reply), true),
-                Ok(News::Final(_, Err(error))) => (problem(Problem::internal(error)), true),
-                Ok(News::Broken) => (problem(Problem::internal("a pass ended in a panic")), true),
+        this.poll(context).map(|message| {
+            let (event, over) = match message {
+                Ok(Message::Interim(reply)) => (Event::default().event("answers").data(reply), false),
+                Ok(Message::Final(_, Ok(reply))) => (Event::default().event("done").data(reply), true),
+                Ok(Message::Final(_, Err(error))) => (problem(error.into()), true),
+                Ok(Message::Panic) => (problem(Problem::internal("a pass ended in a panic")), true),
                 Err(e) => (problem(e), true),
             };
             this.over = over;
@@ -359,7 +325,7 @@ impl futures_core::Stream for Listener {
 /// Answers one question as server-sent events: `answers` after every pass, each a whole reply, then `done`, or `problem`.
 #[utoipa::path(post, tag = "api", path = "/api/v1/predict/stream", request_body = PredictRequest, responses(
     (status = 200, description = "Server-sent events. `answers` and `done` carry a reply, `problem` carries a problem",
-        body = Reply<'static>, content_type = "text/event-stream"),
+        body = Answers<'static>, content_type = "text/event-stream"),
     ReadProblems, BodyProblems))]
 pub async fn stream(State(app): SharedApp, request: Request) -> Result<Response, Problem> {
     let r: Arc<PredictRequest> = Arc::new(json_body(&app, request).await?);
@@ -368,10 +334,10 @@ pub async fn stream(State(app): SharedApp, request: Request) -> Result<Response,
     };
     let live = app.live(r.graph.as_deref())?;
     let graph = live.graph();
-    let (manner, passes) = app.manner(&r, true, 1)?;
+    let listing = app.listing(&r, true, 1)?;
     let permit = app.admit()?;
-    let (asked, permit) = app.asked(&live, &graph, &r, std::slice::from_ref(texts), passes, permit).await?;
-    let asked = asked.into_iter().collect::<Result<Vec<Asked>, Problem>>()?;
-    let listener = Listener::new(&app, graph, asked, manner, permit)?;
+    let (plans, permit) = app.plans(&live, &graph, &r, std::slice::from_ref(texts), listing, permit).await?;
+    let plans = plans.into_iter().collect::<Result<Vec<Plan>, Problem>>()?;
+    let listener = Listener::new(&app, graph, plans, true, permit)?;
     Ok(Sse::new(listener).keep_alive(KeepAlive::default()).into_response())
 }

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use flock_kg::answers::ModelName;
+use flock_kg::ModelName;
 use flock_kg::graph::{Graph, Triple};
 use flock_kg::question::BLANK;
 use serde::{Deserialize, Serialize};
@@ -100,9 +100,10 @@ pub async fn info(State(app): SharedApp, q: QueryResult<GraphQuery>, request: Re
     let live = app.live(q.graph.as_deref())?;
     let graph = live.graph();
     let topology = graph.topology();
-    let models = app.models.iter().map(|m| ModelInfo {
+    let models = app.predictor.tasks().into_iter().filter_map(|task| app.predictor.model(task).ok());
+    let models = models.map(|m| ModelInfo {
         name: m.name.clone(),
-        walks: m.model.meta().base_walks(topology.num_nodes(), topology.num_triples()),
+        walks: m.base_walks(&graph),
         calibrated: live.calibrations.of(m.name.task).is_some_and(|c| c.model == m.name.sha256 && c.is_of(topology)),
     });
     let l = &app.limits;
