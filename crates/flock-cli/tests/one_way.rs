@@ -213,7 +213,7 @@ fn fifty_questions_get_the_same_reply_everywhere() {
     let place = Place::new();
     place.write("bio.ttl", BIO);
     // Large enough to be calibrated: the world with a ring of towns.
-    let towns = (0..60).map(|i| format!("town{i}\tborders\ttown{}\ntown{i}\tin\tEurope\n", (i + 1) % 60));
+    let towns = (0..150).map(|i| format!("town{i}\tborders\ttown{}\ntown{i}\tin\tEurope\n", (i + 1) % 150));
     place.write("calibrated.tsv", common::WORLD.to_string() + &towns.collect::<String>());
     let builder = ["entity", "relation"].iter().fold(Predictor::builder().threads(2), |b, task| {
         // By the name that the command and the server see, so that the origin in replies is the same.

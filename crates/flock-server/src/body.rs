@@ -123,12 +123,13 @@ pub async fn read(
                 return Err(problem.remedy(format!("send at least {rate} bytes a second, without long pauses")));
             }
             Ok(None) => return Ok(blocks),
-            Ok(Some(Err(_))) => return Err(Problem::bad("the body broke off")),
+            Ok(Some(Err(_))) => return Err(Problem::bad("the body broke off").remedy("send it again")),
             Ok(Some(Ok(frame))) => frame,
         };
         if let Some(data) = frame.data_ref() {
             if data.len() > most - blocks.len {
-                return Err(Problem::new(Code::TooLarge, format!("the body is larger than {most} bytes")));
+                let problem = Problem::new(Code::TooLarge, format!("the body is larger than {most} bytes"));
+                return Err(problem.remedy("send less at once"));
             }
             room.hold(blocks.len + data.len())?;
             blocks.push(data);

@@ -152,10 +152,8 @@ impl Problem {
         };
         let code = if matches!(e, LoadError::TooMuch { .. }) { Code::TooLarge } else { Code::BadGraph };
         let problem = Problem::new(code, e);
-        match own.map(String::from).or_else(|| e.remedy().map(|remedy| remedy.to_string())) {
-            Some(remedy) => problem.remedy(remedy),
-            None => problem,
-        }
+        let remedy = own.map(String::from).or_else(|| e.remedy().map(|remedy| remedy.to_string()));
+        problem.remedy(remedy.unwrap_or_else(|| "correct the file and send it again".to_string()))
     }
 }
 

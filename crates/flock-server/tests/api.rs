@@ -419,7 +419,7 @@ async fn errors_speak_of_the_api() {
     let mut problems = Vec::new();
     let long_name = ["a\tb\t".as_bytes(), &[b'c'; 70_000], b"\n"].concat();
     let long_row = ["a\t".repeat(70_000).as_bytes(), b"\n"].concat();
-    let files: [(&str, &str, &[u8]); 23] = [
+    let files: [(&str, &str, &[u8]); 24] = [
         ("text/tab-separated-values", "a.tsv", b"a\tb\n"),
         ("text/tab-separated-values", "a.tsv", b"a\tb\tc\td\n"),
         ("text/tab-separated-values", "a.tsv", b"a b c\n"),
@@ -442,6 +442,7 @@ async fn errors_speak_of_the_api() {
         ("text/csv", "a.csv", b"a,\"b,c\n"),
         ("text/csv", "a.csv", b"a,\"b\"x,c\n"),
         ("text/turtle", "a.ttl", b"<a> <b> .\n"),
+        ("text/turtle", "a.ttl", b"<http://a> <http://b> <http://c> <http://d> .\n"),
         ("text/turtle", "a.ttl", b"@prefix a: <b> .\nx:y a a .\n"),
         ("application/n-triples", "a.nt", b"<http://a> <http://b> \"only a literal\" .\n"),
     ];
@@ -449,6 +450,15 @@ async fn errors_speak_of_the_api() {
         let headers = [("host", "localhost"), ("content-type", kind)];
         let answer = post_with(&app, &format!("/api/v1/graphs?name={name}"), &headers, bytes.to_vec()).await;
         assert_eq!((answer.status.as_u16(), &answer.json()["code"]), (400, &json!("bad_graph")), "{}", answer.text);
+        assert!(answer.json()["remedy"].is_string(), "{}", answer.text);
+        problems.push(answer);
+    }
+    // What is refused before it is read as a graph: by its type, by its size.
+    let small = router(App::new(Options { limits: Limits { upload: 10, ..Limits::default() }, ..options() }));
+    for (kind, code) in [("text/plain", "wrong_type"), ("text/csv", "too_large")] {
+        let headers = [("host", "localhost"), ("content-type", kind)];
+        let answer = post_with(&small, "/api/v1/graphs", &headers, "a,b,c\nd,e,f\n").await;
+        assert_eq!(answer.json()["code"], code, "{}", answer.text);
         assert!(answer.json()["remedy"].is_string(), "{}", answer.text);
         problems.push(answer);
     }

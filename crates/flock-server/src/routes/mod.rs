@@ -140,7 +140,7 @@ async fn body(app: &App, request: Request, most: usize, kinds: &[&str], room: &m
     let kind = kind.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
     if !kinds.contains(&kind.as_str()) {
         let error = format!("found Content-Type {kind:?}, expected {}", kinds.join(", "));
-        return Err(Problem::new(Code::WrongType, error));
+        return Err(Problem::new(Code::WrongType, error).remedy("send one of these types in the header Content-Type"));
     }
     read(request.into_body(), most, app.limits.body_time, app.limits.body_rate, room).await
 }
