@@ -1,5 +1,6 @@
 //! `GET /api/v1/health`, `/api/v1/info` and `/metrics`: how the server is, what it serves, and what it counts.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use axum::Json;
@@ -12,7 +13,7 @@ use flock_kg::question::BLANK;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{QueryResult, ReadProblems, SharedApp, query};
+use super::{QueryResult, ReadProblems, SharedApp, query, shown};
 use crate::problem::Problem;
 
 /// A graph to ask about.
@@ -83,6 +84,9 @@ pub struct Info {
     limits: LimitsInfo,
     /// Questions to begin with.
     examples: Vec<[String; 3]>,
+    /// How names of the examples are shown, where that is not the full name: IRIs by their prefix.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    shown: BTreeMap<String, String>,
 }
 
 /// The server lives.
@@ -107,6 +111,7 @@ pub async fn info(State(app): SharedApp, q: QueryResult<GraphQuery>, request: Re
         calibrated: live.calibrations.of(m.name.task).is_some_and(|c| c.model == m.name.sha256 && c.is_of(topology)),
     });
     let l = &app.limits;
+    let examples = examples(&graph);
     Ok(Json(Info {
         version: env!("CARGO_PKG_VERSION"),
         name: live.name.clone(),
@@ -127,7 +132,8 @@ pub async fn info(State(app): SharedApp, q: QueryResult<GraphQuery>, request: Re
             upload_bytes: l.upload,
             deadline_seconds: l.deadline.as_secs(),
         },
-        examples: examples(&graph),
+        shown: shown(&graph, examples.iter().flatten().map(String::as_str)),
+        examples,
     }))
 }
 

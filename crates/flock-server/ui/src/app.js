@@ -7,6 +7,14 @@ const $ = (id) => document.getElementById(id);
 const PLACES = ["head", "relation", "tail"];
 const state = { graph: null, query: null, reply: null, chosen: null, explanation: null, around: null, asking: null, info: null };
 
+// How names are shown, where that is not the full name: every reply says so. Full names stay what is sent.
+const shown = new Map();
+const learn = (reply) => {
+  for (const [name, short] of Object.entries(reply.shown || {})) shown.set(name, short);
+  return reply;
+};
+const show = (name) => shown.get(name) || name;
+
 function element(tag, text, attributes = {}) {
   const e = document.createElement(tag);
   if (text !== null) e.textContent = text;
@@ -41,7 +49,7 @@ async function call(path, options = {}) {
 
 const get = async (path, query = {}) => {
   const given = Object.entries({ ...query, graph: state.graph }).filter(([, v]) => v !== null && v !== undefined);
-  return (await call(`/api/v1/${path}?${new URLSearchParams(given)}`)).json();
+  return learn(await (await call(`/api/v1/${path}?${new URLSearchParams(given)}`)).json());
 };
 const post = (path, body, signal) =>
   call(`/api/v1/${path}`, {
@@ -120,7 +128,7 @@ function completes(id, path) {
     input.removeAttribute("aria-activedescendant");
   };
   const pick = (name) => {
-    input.value = name;
+    input.value = show(name);
     turn++;
     close();
   };
@@ -140,7 +148,7 @@ function completes(id, path) {
     if (mine !== turn || document.activeElement !== input) return;
     list.replaceChildren(
       ...names.map((name, i) => {
-        const option = element("li", name, { role: "option", id: `${id}-${i}`, "aria-selected": "false", title: name });
+        const option = element("li", show(name), { role: "option", id: `${id}-${i}`, "aria-selected": "false", title: name });
         option.onmousedown = (e) => {
           e.preventDefault();
           pick(name);
@@ -194,7 +202,7 @@ async function ask() {
     const body = { query, passes: Math.min(PASSES, state.info?.limits.passes ?? PASSES), explain: true, novel: $("novel").checked };
     for await (const { event, data } of events(await post("predict/stream", body, mine.signal))) {
       if (event === "problem") throw new Error(data.error);
-      state.reply = data;
+      state.reply = learn(data);
       answers(event === "done");
       if (event === "done") finished();
     }
@@ -216,10 +224,10 @@ function finished() {
 
 const sigmoid = (x) => 1 / (1 + Math.exp(-x));
 const percent = (p) => (p < 0.001 ? p.toExponential(1) : `${(100 * p).toFixed(1)} %`);
-const arrows = (steps) => steps.map((s) => (s.forward ? ` —${s.relation}→ ${s.to}` : ` ←${s.relation}— ${s.to}`)).join("");
+const arrows = (steps) => steps.map((s) => (s.forward ? ` —${show(s.relation)}→ ${show(s.to)}` : ` ←${show(s.relation)}— ${show(s.to)}`)).join("");
 // Of a long way its first and its last two steps.
 const way = ({ start, steps }) =>
-  start + (steps.length > 5 ? `${arrows(steps.slice(0, 2))} … ${steps.length - 4} steps …${arrows(steps.slice(-2))}` : arrows(steps));
+  show(start) + (steps.length > 5 ? `${arrows(steps.slice(0, 2))} … ${steps.length - 4} steps …${arrows(steps.slice(-2))}` : arrows(steps));
 
 function answers(done = false) {
   const body = $("answers").tBodies[0], reply = state.reply;
@@ -227,7 +235,7 @@ function answers(done = false) {
   const rows = (reply?.answers || []).map((a) => {
     const row = element("tr", null, { "aria-selected": String(a.name === state.chosen) });
     const name = element("td", null, { class: "name" });
-    const button = element("button", a.name, { type: "button", title: a.name });
+    const button = element("button", show(a.name), { type: "button", title: a.name });
     button.dataset.name = a.name;
     button.onclick = () => choose(a.name);
     name.append(button);
@@ -276,7 +284,7 @@ async function choose(name) {
   const query = state.query;
   reasons("looking for reasons…");
   try {
-    const explanation = await (await post("explain", explainBody(false))).json();
+    const explanation = learn(await (await post("explain", explainBody(false))).json());
     if (state.query !== query || state.chosen !== name) return;
     state.explanation = explanation;
     reasons();
@@ -295,7 +303,7 @@ function explainBody(check) {
 function reasons(text = "") {
   const e = state.explanation;
   const entity = (name) => {
-    const button = element("button", shorten(name, 80), { type: "button", title: `Ask about ${name}` });
+    const button = element("button", shorten(show(name), 80), { type: "button", title: `Ask about ${name}` });
     button.onclick = () => askAbout(name);
     return button;
   };
@@ -304,7 +312,7 @@ function reasons(text = "") {
       const item = element("li", null);
       item.append(entity(reason.start));
       for (const step of reason.steps) {
-        item.append(element("em", step.forward ? ` —${step.relation}→ ` : ` ←${step.relation}— `), entity(step.to));
+        item.append(element("em", step.forward ? ` —${show(step.relation)}→ ` : ` ←${show(step.relation)}— `), entity(step.to));
       }
       item.append(element("em", ` (${percent(reason.share)}, ${reason.count}×)`));
       return item;
@@ -312,7 +320,7 @@ function reasons(text = "") {
   );
   $("check").hidden = !e?.reasons.length;
   $("deletion").textContent = "";
-  $("why-title").textContent = state.chosen ? `Reasons for ${state.chosen}` : "Reasons";
+  $("why-title").textContent = state.chosen ? `Reasons for ${show(state.chosen)}` : "Reasons";
   $("share").textContent = text;
   if (!e) return;
   $("share").textContent =
@@ -339,9 +347,9 @@ async function check() {
 // The entity takes the place of the one that was asked from; a relation question turns into one for tails.
 function askAbout(name) {
   const place = (state.query || ["", "", "?"]).indexOf("?");
-  $(place === 0 ? "tail" : "head").value = name;
+  $(place === 0 ? "tail" : "head").value = show(name);
   $(place === 0 ? "head" : "tail").value = "";
-  if (place === 1 && state.chosen) $("relation").value = state.chosen;
+  if (place === 1 && state.chosen) $("relation").value = show(state.chosen);
   if ($("relation").value) ask();
   else $("relation").focus();
 }
@@ -380,6 +388,8 @@ async function look() {
     return; // an unknown name: the question itself says so
   }
   if (state.query !== query) return;
+  // By their full names, however they were typed: the entities asked for come first.
+  const named = around.entities.slice(0, new Set(centres).size);
   const names = new Set(around.entities);
   const edges = new Map();
   const key = (h, r, t) => JSON.stringify([h, r, t]);
@@ -398,12 +408,12 @@ async function look() {
       from = step.to;
     }
   }
-  const kind = (name) => [centres.slice(0, query.filter((t, i) => i !== 1 && t !== "?").length).includes(name) ? "query" : "", name === answer ? "answer" : "", evidence.has(name) ? "evidence" : evidence.size ? "faded" : ""].join(" ");
+  const kind = (name) => [named.slice(0, query.filter((t, i) => i !== 1 && t !== "?").length).includes(name) ? "query" : "", name === answer ? "answer" : "", evidence.has(name) ? "evidence" : evidence.size ? "faded" : ""].join(" ");
   cy.batch(() => {
     cy.elements().remove();
-    cy.add([...names].map((name) => ({ data: { id: `n${name}`, name, label: shorten(name, 24) }, classes: kind(name) })));
+    cy.add([...names].map((name) => ({ data: { id: `n${name}`, name, label: shorten(show(name), 24) }, classes: kind(name) })));
     cy.add([...edges.values()].map((e, i) => ({
-      data: { id: `e${i}`, source: `n${e.h}`, target: `n${e.t}`, label: shorten(e.r, 24), width: 2 + 6 * Math.min(e.share, 1) },
+      data: { id: `e${i}`, source: `n${e.h}`, target: `n${e.t}`, label: shorten(show(e.r), 24), width: 2 + 6 * Math.min(e.share, 1) },
       classes: e.share > 0 ? "evidence" : evidence.size ? "faded" : "",
     })));
     cy.$(".query, .answer").removeClass("faded");
@@ -428,9 +438,9 @@ async function about() {
   $("examples").replaceChildren(
     ...info.examples.map((example) => {
       const button = element("button", null, { type: "button" });
-      button.append(...example.flatMap((name) => [element("bdi", name), "  "]).slice(0, -1));
+      button.append(...example.flatMap((name) => [element("bdi", show(name)), "  "]).slice(0, -1));
       button.onclick = () => {
-        PLACES.forEach((p, i) => ($(p).value = example[i] === "?" ? "" : example[i]));
+        PLACES.forEach((p, i) => ($(p).value = example[i] === "?" ? "" : show(example[i])));
         ask();
       };
       return button;
