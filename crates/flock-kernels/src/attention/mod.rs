@@ -9,8 +9,8 @@
 //! all products in the register tiles of the weight gradients. Scores are kept transposed, a row per key: then a softmax runs
 //! down the columns, a vector of queries at a time.
 
-mod train;
-pub use train::{Backward, BackwardScratch};
+mod backward;
+pub use backward::{Backward, BackwardScratch};
 
 use crate::linear::outer::outer;
 use crate::linear::{Activation, Linear};

@@ -1,7 +1,7 @@
 //! The scoring head: `logit(q) = w₄ · relu(W₂ relu(W₀ q + b₀) + b₂) + b₄`, widths 64 → 128 → 128 → 1.
 
-mod train;
-pub use train::Backward;
+mod backward;
+pub use backward::Backward;
 
 use crate::linear::{Activation, Linear};
 use crate::simd::{Engine, Kernel, Mac, Vector};

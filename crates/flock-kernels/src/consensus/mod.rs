@@ -12,8 +12,8 @@
 //! visited once, in order within a group, in chunks of fixed size; from chunk to chunk the maximum may rise, and what was
 //! summed so far shrinks to it. The sums are the same bits however the groups are shared among threads.
 
-mod train;
-pub use train::{Backward, BackwardScratch};
+mod backward;
+pub use backward::{Backward, BackwardScratch};
 
 use crate::embed::{block_width, row_of};
 use crate::linear::{pack_panel, tile};

@@ -3,8 +3,8 @@
 //! Fast version: a chunk of rows is normed and staged once; `W₁` and `W₃` are packed side by side, so that a tile has
 //! both factors of a hidden unit in registers and writes only their product.
 
-mod train;
-pub use train::{Backward, BackwardScratch};
+mod backward;
+pub use backward::{Backward, BackwardScratch};
 
 use crate::linear::{CHUNK, pack_panel, panel_columns, tile};
 use crate::rmsnorm::{self, scale_of};

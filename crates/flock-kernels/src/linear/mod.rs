@@ -5,9 +5,9 @@
 //! registers) takes 6×2 vectors, AVX-512 (32 registers) 6×4. Weights are packed once so that the tile reads them in
 //! order; a panel of them stays in L1 while a chunk of rows goes by.
 
+mod backward;
 pub(crate) mod outer;
-mod train;
-pub use train::Backward;
+pub use backward::Backward;
 
 use crate::Aligned;
 use crate::simd::{Engine, Kernel, Mac, Vector};

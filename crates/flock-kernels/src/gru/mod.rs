@@ -15,8 +15,8 @@
 //! * −log₂e (r, z) and −2·log₂e (n) are folded into the weights, so that a gate needs `2^x` and no multiplication.
 //! * With `a = e^(−z̃)` and `b = e^(−2ñ)`: `h' = (a(1 − b) + h(1 + b)) / ((1 + a)(1 + b))`, one division for z and n.
 
-mod train;
-pub use train::{Backward, BackwardScratch, CACHED};
+mod backward;
+pub use backward::{Backward, BackwardScratch, CACHED};
 
 use crate::linear::{CHUNK, pack_panel, panel_columns, tile};
 use crate::rmsnorm::{self, scale_of};
@@ -404,7 +404,7 @@ unsafe fn direction<M: Mac, const C: usize, const CACHE: bool>(
                         let (sums, old) = ([sum(0), sum(1), sum(2), sum(3)], M::V::load(h.add(b * D + column)));
                         let new = if CACHE {
                             let kept = kept.add((t * walks + b) * CACHED + column);
-                            train::blend_cached(sums, old, kept)
+                            backward::blend_cached(sums, old, kept)
                         } else {
                             blend(sums, old)
                         };
