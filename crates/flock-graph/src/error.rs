@@ -198,13 +198,13 @@ pub enum RowError {
     #[error("found text after a closing quote, expected a comma")]
     TextAfterQuote,
     /// A row longer than any sensible one.
-    #[error("found a row of more than {} MiB, expected one triple per line", crate::delimited::MAX_ROW >> 20)]
+    #[error("found a row of more than {} MiB, expected one triple per line", crate::read::rows::MAX_ROW >> 20)]
     TooLong,
     /// A row of more fields than any sensible one.
-    #[error("found a row of more than {} fields, expected one triple per line", crate::delimited::MAX_FIELDS)]
+    #[error("found a row of more than {} fields, expected one triple per line", crate::read::rows::MAX_FIELDS)]
     ManyFields,
     /// A name longer than any sensible one.
-    #[error("found a name of more than {} KiB, expected a shorter one", crate::delimited::MAX_NAME >> 10)]
+    #[error("found a name of more than {} KiB, expected a shorter one", crate::read::rows::MAX_NAME >> 10)]
     LongName,
     /// Abbreviations (prefixes, bases, entities) that stand for far more than the file has.
     #[error(

@@ -2,7 +2,7 @@
 
 use crate::error::quote;
 use crate::names::{Batch, Names};
-use crate::prefixes::Prefixes;
+use crate::read::Prefixes;
 use crate::topology::{Edit, Topology, TopologyError, Triple};
 use std::borrow::Cow;
 use std::fmt;

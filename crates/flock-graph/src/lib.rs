@@ -11,31 +11,20 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod delimited;
 mod error;
-mod format;
 mod graph;
-mod load;
-pub mod mask;
 mod names;
-mod neighbourhood;
-mod prefixes;
-mod rdf;
-mod rdfxml;
-mod search;
-mod source;
-mod suggest;
+mod near;
+mod read;
 pub mod topology;
-mod turtle;
 
 pub use error::{Compression, LoadError, Remedy, RowError};
-pub use format::{Format, UnknownFormat};
 pub use graph::{Graph, GraphBuilder, GraphError, NameKind, NamedEdit, UnknownName};
-pub use load::{
-    LoadOptions, LoadReport, LoadWarning, MaybeHeader, SkippedRow, for_each_triple, load, load_many, load_reader,
-};
-pub use mask::Mask;
 pub use names::Names;
-pub use prefixes::Prefixes;
-pub use search::NameIndex;
+pub use near::NameIndex;
+pub use read::{
+    Format, LoadOptions, LoadReport, LoadWarning, MaybeHeader, Prefixes, SkippedRow, UnknownFormat, for_each_triple,
+    load, load_many, load_reader,
+};
+pub use topology::mask::{self, Mask};
 pub use topology::{Edit, NodeId, Topology, TopologyError, Triple, TypeId};

@@ -3,7 +3,7 @@
 //! All names stand one after another in one string; an id is the position of its end. A hash table of bare ids
 //! finds the id of a name. No name is stored twice and none has an allocation of its own.
 
-use crate::suggest;
+use crate::near::suggest;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use std::fmt;

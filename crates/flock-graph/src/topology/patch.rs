@@ -8,10 +8,10 @@
 //! A patch costs the degrees of the nodes it touches, and is made anew with each edit; [`Topology::flattened`] makes a graph with
 //! many edits whole again.
 
+use super::mask::{Mask, nth_kept};
 use super::{
     HAS_LOOP, LOOP_LAST, NodeId, NodeRecord, PARALLEL, Slot, Step, Topology, TopologyError, Triple, TypeId, pack,
 };
-use crate::mask::{Mask, nth_kept};
 use foldhash::fast::RandomState;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

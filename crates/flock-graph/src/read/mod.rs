@@ -1,12 +1,17 @@
 //! From files to a [`Graph`].
 
-use crate::delimited;
+mod format;
+mod rdf;
+pub(crate) mod rows;
+mod source;
+
+pub use format::{Format, UnknownFormat};
+pub use rdf::prefixes::Prefixes;
+
 use crate::error::{LoadError, Remedy, RowError, quote};
-use crate::format::Format;
 use crate::graph::{Graph, GraphBuilder};
-use crate::prefixes::Prefixes;
-use crate::rdf::{self, Anonymous};
-use crate::source::Source;
+use rdf::Anonymous;
+use source::Source;
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -238,7 +243,7 @@ fn read(
         }
         rdf::read(source, options, report, prefixes, anonymous, sink)
     } else {
-        delimited::read(source, options, report, sink)
+        rows::read(source, options, report, sink)
     }
 }
 

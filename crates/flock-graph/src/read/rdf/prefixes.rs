@@ -3,7 +3,7 @@
 //! They come from the file's declarations; a format without any (N-Triples) gets some derived from the namespaces in use.
 //! They are for display and for typing only: a name in a graph is always the full IRI.
 
-use crate::suggest::split_iri;
+use crate::near::suggest::split_iri;
 use std::collections::HashMap;
 
 /// Namespaces that everybody calls the same.

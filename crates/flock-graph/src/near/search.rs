@@ -3,8 +3,8 @@
 //! An index is the ids sorted by folded name (case, `_` and `-` do not count; an IRI by what follows its last `/` or `#`), so a
 //! prefix is two binary searches however many names there are. Only if that gives too few are all names looked at, once.
 
+use super::suggest::{fold, nearest, split_iri};
 use crate::names::Names;
-use crate::suggest::{fold, nearest, split_iri};
 
 /// The names of one graph, sorted for completion.
 #[derive(Clone, Debug, Default)]

@@ -16,6 +16,8 @@
 //! Half-steps are stored as `2r` and `2r + 1`: the coin is then an exclusive or, where `r + R` would cost the walk a branch.
 
 mod huge;
+pub mod mask;
+mod neighbourhood;
 mod patch;
 
 pub use patch::Edit;

@@ -7,16 +7,18 @@
 //! Turtle and RDF/XML abbreviate: prefixes, bases and entities stand for more than they take. What they may stand for is
 //! bounded by a [`Budget`], and `turtle.rs` and `rdfxml.rs` keep what the parsers hold in bounds too.
 
-use crate::delimited::{MAX_NAME, MAX_ROW};
+pub(crate) mod prefixes;
+mod rdfxml;
+mod turtle;
+
+use super::rows::{MAX_NAME, MAX_ROW};
+use super::source::Source;
+use super::{Format, LoadOptions, LoadReport};
 use crate::error::{LoadError, Remedy, RowError};
-use crate::format::Format;
-use crate::load::{LoadOptions, LoadReport};
-use crate::prefixes::Prefixes;
-use crate::source::Source;
-use crate::{rdfxml, turtle};
 use memchr::memchr;
 use oxrdf::{BlankNode, NamedOrBlankNode, Term, Triple};
 use oxttl::{NTriplesParser, TurtleSyntaxError};
+use prefixes::Prefixes;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
 

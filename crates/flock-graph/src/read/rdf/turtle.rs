@@ -4,12 +4,12 @@
 //! is a copy of what it stands for), and names (each is written out in full). [`Outline`] counts brackets before the parser
 //! sees them, declarations are measured after every piece, and a [`Budget`] counts the names.
 
-use crate::delimited::{MAX_NAME, MAX_ROW};
+use super::prefixes::Prefixes;
+use super::{Budget, Pass, declare, row_error};
 use crate::error::{LoadError, RowError};
-use crate::load::LoadOptions;
-use crate::prefixes::Prefixes;
-use crate::rdf::{Budget, Pass, declare, row_error};
-use crate::source::Source;
+use crate::read::LoadOptions;
+use crate::read::rows::{MAX_NAME, MAX_ROW};
+use crate::read::source::Source;
 use oxrdf::{NamedOrBlankNode, Term, Triple};
 use oxttl::TurtleParser;
 use oxttl::turtle::LowLevelTurtleParser;

@@ -1,6 +1,6 @@
 //! The part of a graph around an entity, small enough to look at.
 
-use crate::topology::{NodeId, Topology, Triple};
+use super::{NodeId, Topology, Triple};
 use std::collections::HashSet;
 
 impl Topology {

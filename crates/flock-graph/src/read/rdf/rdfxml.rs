@@ -5,13 +5,13 @@
 //! file into events with the parser's own tokeniser (the same version of `quick-xml`), works out what each event comes to,
 //! and hands on the bytes of those that fit the [`Budget`]. The file is streamed; only one event is in memory at a time.
 
-use crate::delimited::{MAX_NAME, MAX_ROW};
+use super::prefixes::Prefixes;
+use super::turtle::MAX_DEPTH;
+use super::{Budget, Pass, declare, rdf_remedy};
 use crate::error::{LoadError, RowError};
-use crate::load::LoadOptions;
-use crate::prefixes::Prefixes;
-use crate::rdf::{Budget, Pass, declare, rdf_remedy};
-use crate::source::Source;
-use crate::turtle::MAX_DEPTH;
+use crate::read::LoadOptions;
+use crate::read::rows::{MAX_NAME, MAX_ROW};
+use crate::read::source::Source;
 use memchr::{memchr, memchr_iter};
 use oxrdfxml::{RdfXmlParseError, RdfXmlParser};
 use quick_xml::events::{BytesStart, Event};

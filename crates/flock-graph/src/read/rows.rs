@@ -4,10 +4,9 @@
 //! (to drop them). TSV has neither quotes nor comments, so names may hold `"` and `#`. CSV is RFC 4180: a field that
 //! starts with `"` ends with `"`, may hold commas and line ends, and writes a quote as `""`.
 
+use super::source::Source;
+use super::{Format, LoadOptions, LoadReport, MaybeHeader};
 use crate::error::{LoadError, Remedy, RowError};
-use crate::format::Format;
-use crate::load::{LoadOptions, LoadReport, MaybeHeader};
-use crate::source::Source;
 use memchr::{memchr, memchr_iter};
 use std::io::{self, Read};
 use std::ops::Range;

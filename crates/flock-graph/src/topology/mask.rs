@@ -5,7 +5,7 @@
 //! half-steps of a slot, triples of a relation, relations of the graph. Choosing uniformly among the rest is then exact index
 //! arithmetic, [`nth_kept`], so nothing is copied and a mask costs O(hidden · log), whatever the degrees and the graph's size.
 
-use crate::topology::{NodeId, Topology, Triple};
+use super::{NodeId, Topology, Triple};
 use std::ops::Range;
 
 /// The hidden edges of one topology. Only meaningful together with the topology it was made for.

@@ -1,8 +1,7 @@
 //! Opening: a path or a reader becomes a stream of plain bytes and a format.
 
+use super::{Format, LoadOptions};
 use crate::error::{Compression, LoadError, RowError};
-use crate::format::Format;
-use crate::load::LoadOptions;
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
