@@ -6,10 +6,10 @@
 //! ```
 //! where `mean` is, for each query, the mean of its column of `v dᵀ` under its weights.
 
-use super::{
-    A, Attend, Attention, Gradients, HEADS, Scratch, WalkScratch, Weights, add, columns, gather, gather_transposed,
-    padded, product, project, scale, scatter,
+use super::fast::{
+    Attend, Attention, Scratch, WalkScratch, columns, gather, gather_transposed, padded, product, project, scatter,
 };
+use super::{A, Gradients, HEADS, Weights, add, scale};
 use crate::simd::{Engine, Kernel, Mac, Vector};
 use crate::{Aligned, D, linear, rmsnorm};
 

@@ -8,7 +8,8 @@
 //! A group of one row has `a = 1` and no gradient for its logits. Groups go twelve at a time, so that `e` and `d_W` are products of
 //! matrices; their own rows are read in between.
 
-use super::{AHEAD, BATCH, Gradients, Group, Groups, LOGITS, Side, Weights};
+use super::fast::{AHEAD, BATCH, Group, add_rows, ask};
+use super::{Gradients, Groups, LOGITS, Side, Weights};
 use crate::linear::outer::{SEGMENT, outer};
 use crate::linear::tile;
 use crate::simd::{Engine, F32, Kernel, Mac, Vector};
@@ -204,7 +205,7 @@ unsafe fn group<V: Vector>(group: Group<'_>, i: usize, d_x: &mut [f32], s: &mut 
         let weights = &mut s.weights;
         weights.clear();
         if let [p] = *rows {
-            super::ask(x, logits, next, 0);
+            ask(x, logits, next, 0);
             let d_logits = &mut s.d_logits[p as usize * LOGITS + own..][..H];
             d_logits.fill(0.0);
             for c in (0..D).step_by(V::LANES) {
@@ -252,7 +253,7 @@ unsafe fn pool_rows<V: Vector, const C: usize>(group: Group<'_>, weights: &[f32]
     unsafe {
         for c0 in (0..D).step_by(C * V::LANES) {
             let mut acc = [[V::zero(); C]; H];
-            super::add_rows::<V, C>(group, weights, c0, &mut acc);
+            add_rows::<V, C>(group, weights, c0, &mut acc);
             for k in 0..H {
                 for c in 0..C {
                     acc[k][c].store(pooled.add((k * BATCH + i) * D + c0 + c * V::LANES));

@@ -8,42 +8,19 @@
 //! Only `d_h` has to run step by step, against the direction of the forward; `d_y` and the weight gradients follow for a
 //! few steps of all walks together, while their rows are near.
 
-use super::{FOLD, Gradients, Weights};
+use super::{CACHED, Gradients, Weights};
 use crate::linear::outer::{SEGMENT, add_rows, operand, outer};
 use crate::linear::{pack_panel, panel_columns, tile};
 use crate::rmsnorm::{row_backward, scale_of};
 use crate::simd::{Engine, Kernel, Mac, Vector, prefetch_row};
 use crate::{Aligned, BLOCK, D};
 
-/// Values kept per row and direction: h', r, z, n, `W_hn h + b_hn`, each of width `D`.
-pub const CACHED: usize = 5 * D;
 /// Gradients of the gates: r̃, z̃, hn, ñ, each with room for a segment, so that rows of one gate are near each other: in one row
 /// of all four they would be a kilobyte apart, and fall into the same few sets of the cache.
 const GATES: usize = 4;
 /// Where the rows of a gate begin, `units` of storage each.
 const fn gate_at(gate: usize, units: usize) -> usize {
     gate * SEGMENT * units
-}
-
-/// [`blend`](super::blend), with what it went through written to `kept` (five vectors, `D` apart).
-///
-/// # Safety
-/// See [`Vector`].
-#[inline(always)]
-pub(super) unsafe fn blend_cached<V: Vector>([r, z, n_of_y, n_of_h]: [V; 4], old: V, kept: *mut f32) -> V {
-    // SAFETY: the caller's row.
-    unsafe {
-        let one = V::splat(1.0);
-        let r = r.clamp(-40.0, 40.0).exp2().add(one).recip();
-        let z = z.clamp(-40.0, 40.0).exp2().add(one).recip();
-        let b = r.mul_add(n_of_h, n_of_y).clamp(-40.0, 40.0).exp2();
-        let n = one.sub(b).mul(one.add(b).recip());
-        let new = z.mul_add(old.sub(n), n);
-        for (i, v) in [new, r, z, n, n_of_h.mul(V::splat(1.0 / FOLD[2]))].into_iter().enumerate() {
-            v.store(kept.add(i * D));
-        }
-        new
-    }
 }
 
 /// The layer's transposed weights, packed for an engine.
@@ -356,7 +333,8 @@ unsafe fn direction_back<M: Mac, const C: usize>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{DirectionGradients, Gru, Scratch, plain_backward, tests::Owned};
+    use super::super::fast::tests::Owned;
+    use super::super::{DirectionGradients, Gru, Scratch, plain_backward};
     use super::*;
     use crate::simd::Precision;
     use crate::testing::{assert_close, engines, noise, shapes};

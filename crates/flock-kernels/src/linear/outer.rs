@@ -2,7 +2,7 @@
 //!
 //! Rows come in segments: a tile's accumulators are read and written once per segment, and the segment's rows stay near.
 
-use super::UNROLL;
+use super::tile::UNROLL;
 use crate::simd::{Mac, Vector};
 
 /// Rows per segment; even, for bf16 multiplies rows in pairs.
