@@ -15,13 +15,16 @@
 //! self-loop is stored as one half-step in a slot of its own behind the neighbours; the coin gives its two types.
 //! Half-steps are stored as `2r` and `2r + 1`: the coin is then an exclusive or, where `r + R` would cost the walk a branch.
 
+mod adjacency;
 mod huge;
 pub mod mask;
 mod neighbourhood;
 mod patch;
 
+pub use adjacency::{Arrays, NodeRecord, Slot, Step};
 pub use patch::Edit;
 
+use adjacency::{Adjacency, half_steps};
 use thiserror::Error;
 
 /// Dense id of an entity.
@@ -88,79 +91,6 @@ pub const MAX_TRIPLES: usize = 1 << 30;
 /// The most raw relations one graph can hold.
 pub const MAX_RELATIONS: u32 = 1 << 30;
 
-/// Set in a slot's step word when the word is an index into the lists of parallel half-steps.
-const PARALLEL: u32 = 1 << 31;
-/// Set in a node's second word when a self-loop slot follows its neighbours.
-const HAS_LOOP: u32 = 1 << 31;
-/// Stands for the node itself while half-steps are sorted, so that loops come last. Never an id: ids are below a `u32` count.
-const LOOP_LAST: u32 = u32::MAX;
-
-/// Where a node's slots are and how many neighbours it has.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-#[repr(C, align(8))]
-pub struct NodeRecord {
-    first: u32,
-    degree_and_loop: u32,
-}
-
-impl NodeRecord {
-    /// Index of the node's first slot.
-    #[inline]
-    pub fn first(self) -> u32 {
-        self.first
-    }
-    /// Number of distinct neighbours, the node itself excluded.
-    #[inline]
-    pub fn degree(self) -> u32 {
-        self.degree_and_loop & !HAS_LOOP
-    }
-    /// 1 if a self-loop slot stands behind the neighbours' slots, else 0.
-    #[inline]
-    pub fn loops(self) -> u32 {
-        self.degree_and_loop >> 31
-    }
-}
-
-/// A distinct neighbour (high half, so that slots sort by neighbour) and the step to it (low half).
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(transparent)]
-pub struct Slot(u64);
-
-impl Slot {
-    #[inline]
-    fn new(neighbour: NodeId, step: u32) -> Slot {
-        Slot(u64::from(neighbour) << 32 | u64::from(step))
-    }
-    /// The node this slot leads to; the slot's own node for a self-loop.
-    #[inline]
-    pub fn neighbour(self) -> NodeId {
-        (self.0 >> 32) as u32
-    }
-    /// The half-step or where its list is.
-    #[inline]
-    pub fn step(self) -> Step {
-        Step(self.0 as u32)
-    }
-}
-
-/// What a slot says about the half-steps to its neighbour: the only one, or where their list is.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-#[repr(transparent)]
-pub struct Step(u32);
-
-impl Step {
-    /// The only half-step, or `None` if there are several.
-    #[inline]
-    pub fn single(self) -> Option<u32> {
-        (self.0 & PARALLEL == 0).then_some(self.0)
-    }
-    /// Where in `Topology::parallel` the list is, without a branch, for those who ask for it ahead of time; 0 if there is none.
-    #[inline]
-    pub fn list(self) -> u32 {
-        self.0 & !PARALLEL & (self.0 as i32 >> 31) as u32
-    }
-}
-
 /// A graph indexed for walking, for known answers and for hiding edges.
 #[derive(Debug, Clone)]
 pub struct Topology {
@@ -171,14 +101,6 @@ pub struct Topology {
     relations: Vec<u32>, // relations that have a triple, ascending
     adjacency: Adjacency,
     patch: Option<Box<patch::Patch>>, // if there is one, edges, by_tail and adjacency are its base's
-}
-
-/// Where a walk can go from each node.
-#[derive(Debug, Clone)]
-struct Adjacency {
-    nodes: Vec<NodeRecord>, // (V)
-    slots: Vec<Slot>,       // grouped by node, sorted by neighbour, self-loop last
-    parallel: Vec<u32>,     // lists [count, s, s, ...] of the slots with several half-steps
 }
 
 impl Topology {
@@ -462,35 +384,6 @@ impl Topology {
     }
 }
 
-/// The arrays of a graph's index.
-#[derive(Copy, Clone, Debug)]
-pub struct Arrays<'a> {
-    /// All node records.
-    pub records: &'a [NodeRecord],
-    /// All slots, grouped by node as the records say.
-    pub slots: &'a [Slot],
-    /// The lists of parallel half-steps that [`Step::list`] points into: each is its length, then the half-steps ascending.
-    pub parallel: &'a [u32],
-}
-
-impl<'a> Arrays<'a> {
-    /// As [`Topology::half_steps`].
-    #[inline]
-    pub fn half_steps(&self, step: &'a Step) -> &'a [u32] {
-        half_steps(self.parallel, step)
-    }
-}
-
-#[inline]
-fn half_steps<'a>(parallel: &'a [u32], step: &'a Step) -> &'a [u32] {
-    if step.single().is_some() {
-        return std::slice::from_ref(&step.0);
-    }
-    let list = step.list() as usize;
-    let count = parallel[list] as usize;
-    &parallel[list + 1..list + 1 + count]
-}
-
 /// One of two ways to iterate.
 enum Either<A, B> {
     Left(A),
@@ -574,77 +467,4 @@ fn sort_by_tail(edges: &[u64], offsets: &[u32]) -> Vec<u32> {
         by_tail.extend(keys.iter().map(|&key| key as u32));
     }
     by_tail
-}
-
-impl Adjacency {
-    /// Scatters the half-steps to their nodes, sorts them there, and folds parallel ones into one slot, all in one buffer.
-    fn build(num_nodes: u32, edges: &[u64], offsets: &[u32]) -> Result<Adjacency, TopologyError> {
-        let mut ends = vec![0u32; num_nodes as usize + 1];
-        for &edge in edges {
-            let (head, tail) = ((edge >> 32) as usize, edge as u32 as usize);
-            ends[head + 1] += 1;
-            ends[tail + 1] += u32::from(head != tail);
-        }
-        for v in 0..num_nodes as usize {
-            ends[v + 1] += ends[v];
-        }
-        let mut slots = huge::filled(Slot(0), ends[num_nodes as usize] as usize);
-        let mut put = |v: u32, slot: Slot| {
-            let at = &mut ends[v as usize];
-            slots[*at as usize] = slot;
-            *at += 1;
-        };
-        for (relation, range) in offsets.windows(2).enumerate() {
-            let relation = relation as u32;
-            for &edge in &edges[range[0] as usize..range[1] as usize] {
-                let Triple { head, tail, .. } = unpack(edge, relation);
-                if head == tail {
-                    put(head, Slot::new(LOOP_LAST, 2 * relation));
-                } else {
-                    put(head, Slot::new(tail, 2 * relation));
-                    put(tail, Slot::new(head, 2 * relation + 1));
-                }
-            }
-        }
-
-        let mut nodes = huge::filled(NodeRecord::default(), num_nodes as usize);
-        let mut parallel = Vec::new();
-        let (mut start, mut kept) = (0, 0);
-        for v in 0..num_nodes {
-            let end = ends[v as usize] as usize;
-            slots[start..end].sort_unstable();
-            let first = kept;
-            let mut has_loop = 0;
-            while start < end {
-                let neighbour = slots[start].neighbour();
-                let run = slots[start..end].iter().take_while(|s| s.neighbour() == neighbour).count();
-                let step = if run == 1 {
-                    slots[start].0 as u32
-                } else {
-                    let at = parallel.len();
-                    if at + run >= PARALLEL as usize {
-                        return Err(TopologyError::TooManyParallel);
-                    }
-                    parallel.push(run as u32);
-                    parallel.extend(slots[start..start + run].iter().map(|s| s.0 as u32));
-                    at as u32 | PARALLEL
-                };
-                let neighbour = if neighbour == LOOP_LAST {
-                    has_loop = HAS_LOOP;
-                    v
-                } else {
-                    neighbour
-                };
-                slots[kept] = Slot::new(neighbour, step);
-                kept += 1;
-                start += run;
-            }
-            let degree = (kept - first) as u32 - u32::from(has_loop != 0);
-            nodes[v as usize] = NodeRecord { first: first as u32, degree_and_loop: degree | has_loop };
-        }
-        slots.truncate(kept);
-        slots.shrink_to_fit();
-        parallel.shrink_to_fit();
-        Ok(Adjacency { nodes, slots, parallel })
-    }
 }

@@ -8,10 +8,9 @@
 //! A patch costs the degrees of the nodes it touches, and is made anew with each edit; [`Topology::flattened`] makes a graph with
 //! many edits whole again.
 
+use super::adjacency::{Adjacency, HAS_LOOP, LOOP_LAST, NodeRecord, PARALLEL, Slot, Step};
 use super::mask::{Mask, nth_kept};
-use super::{
-    HAS_LOOP, LOOP_LAST, NodeId, NodeRecord, PARALLEL, Slot, Step, Topology, TopologyError, Triple, TypeId, pack,
-};
+use super::{NodeId, Topology, TopologyError, Triple, TypeId, pack};
 use foldhash::fast::RandomState;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -156,7 +155,7 @@ impl Patch {
             offsets,
             by_tail: Vec::new(),
             relations,
-            adjacency: super::Adjacency { nodes: Vec::new(), slots: Vec::new(), parallel: Vec::new() },
+            adjacency: Adjacency { nodes: Vec::new(), slots: Vec::new(), parallel: Vec::new() },
             patch: Some(Box::new(patch)),
         })
     }
