@@ -1,7 +1,7 @@
 //! A graph: two sets of names and a [`Topology`] over their ids.
 
 use crate::error::quote;
-use crate::names::{Batch, Names};
+use crate::names::{NameBatch, Names};
 use crate::read::Prefixes;
 use crate::topology::{Edit, Topology, TopologyError, Triple};
 use std::borrow::Cow;
@@ -267,7 +267,7 @@ pub struct GraphBuilder {
     limit: usize,
     prefixes: Prefixes,
     /// Heads and tails of the last triples, whose ids are not looked up yet.
-    pending: Batch,
+    pending: NameBatch,
     ids: Vec<u32>,
 }
 

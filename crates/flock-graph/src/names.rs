@@ -82,7 +82,7 @@ impl Names {
     ///
     /// In a large set every step of a look-up misses the cache: table, end, text. Here each step is done for the whole batch
     /// before the next, so that the processor waits for many misses at once: half the time with 200,000 names.
-    pub(crate) fn intern_batch(&mut self, batch: &mut Batch, ids: &mut Vec<u32>) {
+    pub(crate) fn intern_batch(&mut self, batch: &mut NameBatch, ids: &mut Vec<u32>) {
         debug_assert!(self.base.is_none(), "batches are for sets of their own");
         batch.hashes.clear();
         batch.spans.clear();
@@ -168,14 +168,14 @@ impl Names {
 
 /// Names waiting for their ids.
 #[derive(Debug, Default)]
-pub(crate) struct Batch {
+pub(crate) struct NameBatch {
     text: String,
     ends: Vec<usize>,
     hashes: Vec<u64>,
     spans: Vec<Range<usize>>,
 }
 
-impl Batch {
+impl NameBatch {
     pub(crate) fn push(&mut self, name: &str) {
         self.text.push_str(name);
         self.ends.push(self.text.len());

@@ -143,11 +143,11 @@ impl Embed {
         x: &mut [f32], // (L, walks, D)
     ) {
         let length = self.check(positions, nodes, types, walks, x);
-        self.engine.run(Forward { tables: self, positions, nodes, types, walks, length, x });
+        self.engine.run(ForwardKernel { tables: self, positions, nodes, types, walks, length, x });
     }
 }
 
-struct Forward<'a> {
+struct ForwardKernel<'a> {
     tables: &'a Embed,
     positions: Positions<'a>,
     nodes: &'a [f32],
@@ -157,11 +157,11 @@ struct Forward<'a> {
     x: &'a mut [f32],
 }
 
-impl Kernel for Forward<'_> {
+impl Kernel for ForwardKernel<'_> {
     type Out = ();
     #[inline(always)]
     unsafe fn run<M: Mac>(self) {
-        let Forward { tables, positions, nodes, types, walks, length, x } = self;
+        let ForwardKernel { tables, positions, nodes, types, walks, length, x } = self;
         for p in 0..walks * length {
             let row = p % length * walks + p / length;
             // The projected states of a large query leave the near caches: ask for a row a few positions ahead.

@@ -3,9 +3,9 @@
 use crate::simd::{Engine, Kernel, Level, Mac, Precision, Vector};
 use std::time::{Duration, Instant};
 
-struct Burn(usize);
+struct MultiplyAddKernel(usize);
 
-impl Kernel for Burn {
+impl Kernel for MultiplyAddKernel {
     type Out = f32;
     #[inline(always)]
     unsafe fn run<M: Mac>(self) -> f32 {
@@ -40,7 +40,7 @@ pub fn gflops(level: Level, threads: usize, time: Duration) -> f64 {
         let mut best = 0.0f64;
         while Instant::now() < end {
             let start = Instant::now();
-            std::hint::black_box(engine.run(Burn(std::hint::black_box(ROUNDS))));
+            std::hint::black_box(engine.run(MultiplyAddKernel(std::hint::black_box(ROUNDS))));
             best = best.max(flops / start.elapsed().as_secs_f64() / 1e9);
         }
         best

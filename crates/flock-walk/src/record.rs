@@ -32,8 +32,8 @@ pub struct Records {
 /// Names walks, update after update, and remembers whom it has met. Reusable: memory is that of the largest query so far.
 #[derive(Clone, Debug)]
 pub struct Recorder {
-    nodes: Table,
-    types: Table,
+    nodes: LocalIds,
+    types: LocalIds,
     query: WalkQuery,
     no_type: TypeId,
 }
@@ -48,7 +48,7 @@ impl Recorder {
     /// A recorder that has met nobody.
     pub fn new() -> Recorder {
         let query = WalkQuery::Entity { head: 0, relation: 0 };
-        Recorder { nodes: Table::new(), types: Table::new(), query, no_type: 0 }
+        Recorder { nodes: LocalIds::new(), types: LocalIds::new(), query, no_type: 0 }
     }
 
     /// Starts a new query and pass: forgets all local ids.
@@ -127,7 +127,7 @@ fn mark(
 /// A node or type and its local id.
 #[derive(Copy, Clone, Debug, Default)]
 #[repr(C, align(16))]
-struct Entry {
+struct LocalIdEntry {
     id: u32,
     query: u32, // the query it was met in; the entry is free for any other
     local: u32,
@@ -135,22 +135,22 @@ struct Entry {
 
 /// The nodes, or the types, met in one query.
 #[derive(Clone, Debug)]
-struct Table {
-    entries: Vec<Entry>,    // a power of two, at most a quarter of them in use
-    query: u32,             // stamp of this query
-    met: Vec<u32>,          // local id -> id
-    named: Vec<(u32, u32)>, // local id -> the walk that named it last, and the name
-    walk: u32,              // stamp of the last walk of this query
+struct LocalIds {
+    entries: Vec<LocalIdEntry>, // a power of two, at most a quarter of them in use
+    query: u32,                 // stamp of this query
+    met: Vec<u32>,              // local id -> id
+    named: Vec<(u32, u32)>,     // local id -> the walk that named it last, and the name
+    walk: u32,                  // stamp of the last walk of this query
 }
 
-impl Table {
-    fn new() -> Table {
-        Table { entries: vec![Entry::default(); 256], query: 1, met: Vec::new(), named: Vec::new(), walk: 0 }
+impl LocalIds {
+    fn new() -> LocalIds {
+        LocalIds { entries: vec![LocalIdEntry::default(); 256], query: 1, met: Vec::new(), named: Vec::new(), walk: 0 }
     }
 
     fn forget(&mut self) {
         if self.query == u32::MAX {
-            *self = Table::new(); // stamps have run out
+            *self = LocalIds::new(); // stamps have run out
         }
         self.query += 1;
         self.met.clear();
@@ -195,7 +195,7 @@ impl Table {
             return self.entries[at].local;
         }
         let local = self.met.len() as u32;
-        self.entries[at] = Entry { id, query: self.query, local };
+        self.entries[at] = LocalIdEntry { id, query: self.query, local };
         self.met.push(id);
         if 4 * self.met.len() > self.entries.len() {
             self.grow();
@@ -204,7 +204,7 @@ impl Table {
     }
 
     fn grow(&mut self) {
-        let bigger = vec![Entry::default(); 2 * self.entries.len()];
+        let bigger = vec![LocalIdEntry::default(); 2 * self.entries.len()];
         let old = std::mem::replace(&mut self.entries, bigger);
         for entry in old.into_iter().filter(|e| e.query == self.query) {
             let at = self.place(entry.id);

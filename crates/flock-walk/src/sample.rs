@@ -4,7 +4,7 @@
 //!   is the node just left, take the last instead. Each of the other `c - 1` has the same chance, and nothing is searched. The
 //!   node just left is always among the candidates, since every edge can be walked both ways.
 //! - **Label.** The word's place within the chosen slot's share is again a uniform word; it picks a half-step and a coin.
-//! - **Memory.** A move is two dependent reads, record then slot. [`LANES`] walks advance in turns, each read asked for a turn
+//! - **Memory.** A move is two dependent reads, record then slot. [`WALKERS`] walks advance in turns, each read asked for a turn
 //!   before it is needed, so that the waits overlap.
 //!
 //! The masked sampler sees the same rows with some slots skipped, so it draws, bit for bit, the walks of the graph rebuilt
@@ -20,7 +20,7 @@ use flock_graph::{Mask, NodeId, Topology, TypeId};
 use std::ops::Range;
 
 /// Walks advanced in turns. More of them hide more of the wait out of cache and cost a little in it: see `docs/walks.md`.
-const LANES: usize = 16;
+const WALKERS: usize = 16;
 /// No node has this id: ids are below a `u32` count.
 const NOWHERE: u32 = u32::MAX;
 /// The direction of "no step".
@@ -110,21 +110,21 @@ pub fn sample_from(
     if entries == 0 {
         return;
     }
-    let block = LANES * length;
+    let block = WALKERS * length;
     let outputs = nodes.chunks_mut(block).zip(types.chunks_mut(block)).zip(dirs.chunks_mut(block));
-    for (first, ((nodes, types), dirs)) in range.step_by(LANES).zip(outputs) {
-        let out = Out::new(length, nodes, types, dirs);
+    for (first, ((nodes, types), dirs)) in range.step_by(WALKERS).zip(outputs) {
+        let out = BlockOutput::new(length, nodes, types, dirs);
         match (mask.filter(|m| !m.is_empty()), topology.arrays()) {
-            (None, Some(arrays)) => sample_block(starts, topology, arrays, Whole, options, first, out),
-            (Some(mask), Some(arrays)) => sample_block(starts, topology, arrays, Masked(mask), options, first, out),
-            (None, None) => sample_block(starts, topology, topology, Whole, options, first, out),
-            (Some(mask), None) => sample_block(starts, topology, topology, Masked(mask), options, first, out),
+            (None, Some(arrays)) => sample_block(starts, topology, arrays, FullView, options, first, out),
+            (Some(mask), Some(arrays)) => sample_block(starts, topology, arrays, MaskedView(mask), options, first, out),
+            (None, None) => sample_block(starts, topology, topology, FullView, options, first, out),
+            (Some(mask), None) => sample_block(starts, topology, topology, MaskedView(mask), options, first, out),
         }
     }
 }
 
-/// Where a block of up to [`LANES`] walks is written.
-struct Out<'a> {
+/// Where a block of up to [`WALKERS`] walks is written.
+struct BlockOutput<'a> {
     walks: usize,
     length: usize,
     nodes: &'a mut [NodeId], // (walks, length), as the other two
@@ -132,18 +132,18 @@ struct Out<'a> {
     dirs: &'a mut [u8],
 }
 
-impl<'a> Out<'a> {
-    fn new(length: usize, nodes: &'a mut [NodeId], types: &'a mut [TypeId], dirs: &'a mut [u8]) -> Out<'a> {
+impl<'a> BlockOutput<'a> {
+    fn new(length: usize, nodes: &'a mut [NodeId], types: &'a mut [TypeId], dirs: &'a mut [u8]) -> BlockOutput<'a> {
         let walks = nodes.len() / length;
         assert!(nodes.len() == walks * length && types.len() == nodes.len() && dirs.len() == nodes.len());
-        Out { walks, length, nodes, types, dirs }
+        BlockOutput { walks, length, nodes, types, dirs }
     }
 
     #[inline(always)]
     fn put_node(&mut self, walk: usize, position: usize, node: NodeId) {
         debug_assert!(walk < self.walks && position < self.length);
         // SAFETY: `new` checked that there are walks * length entries; `walk_block`, the only caller, has `walk < walks` because
-        // it keeps that many lanes, and `position < length` by its loops. Checked writes make the sampler 7 % slower.
+        // it keeps that many walkers, and `position < length` by its loops. Checked writes make the sampler 7 % slower.
         unsafe { *self.nodes.get_unchecked_mut(walk * self.length + position) = node };
     }
 
@@ -161,7 +161,7 @@ impl<'a> Out<'a> {
 
 /// One walk on its way. A move is made in three turns: [`aim`] draws a slot, [`take`] reads it, [`label`] names the step.
 #[derive(Copy, Clone)]
-struct Lane<H> {
+struct Walker<H> {
     stream: Stream,
     at: NodeId,
     left: NodeId, // the node just left, or NOWHERE if any neighbour may come next
@@ -174,9 +174,9 @@ struct Lane<H> {
     hidden: H,    // what is hidden at the node to leave
 }
 
-impl<H: Default> Lane<H> {
-    fn empty() -> Lane<H> {
-        Lane {
+impl<H: Default> Walker<H> {
+    fn empty() -> Walker<H> {
+        Walker {
             stream: Stream::default(),
             at: NOWHERE,
             left: NOWHERE,
@@ -192,7 +192,7 @@ impl<H: Default> Lane<H> {
 }
 
 /// Where a walk reads the graph: from the arrays of its index, or from a graph with edits, which looks in two places.
-trait Ground: Copy {
+trait GraphReader: Copy {
     fn record(self, v: NodeId) -> NodeRecord;
     fn slot(self, at: u32) -> Slot;
     fn half_steps<'s>(&'s self, step: &'s Step) -> &'s [u32];
@@ -201,7 +201,7 @@ trait Ground: Copy {
     fn prefetch_list(self, step: Step);
 }
 
-impl Ground for Arrays<'_> {
+impl GraphReader for Arrays<'_> {
     #[inline(always)]
     fn record(self, v: NodeId) -> NodeRecord {
         self.records.get(v as usize).copied().unwrap_or_default()
@@ -229,7 +229,7 @@ impl Ground for Arrays<'_> {
 }
 
 /// Asked, not foreseen: what an edit has touched is small, and the rest is rarely far.
-impl Ground for &Topology {
+impl GraphReader for &Topology {
     fn record(self, v: NodeId) -> NodeRecord {
         Topology::record(self, v)
     }
@@ -259,9 +259,9 @@ trait View: Copy {
 }
 
 #[derive(Copy, Clone)]
-struct Whole;
+struct FullView;
 
-impl View for Whole {
+impl View for FullView {
     type Hidden = ();
     fn mask(&self) -> Option<&Mask> {
         None
@@ -283,9 +283,9 @@ impl View for Whole {
 }
 
 #[derive(Copy, Clone)]
-struct Masked<'a>(&'a Mask);
+struct MaskedView<'a>(&'a Mask);
 
-impl<'a> View for Masked<'a> {
+impl<'a> View for MaskedView<'a> {
     type Hidden = Option<(&'a HiddenNode, u32)>; // with the node's first slot
     fn mask(&self) -> Option<&Mask> {
         Some(self.0)
@@ -309,19 +309,19 @@ impl<'a> View for Masked<'a> {
 }
 
 /// A block of walks, with restarts or without: walks without restarts run the code they ran before there were any.
-fn sample_block<G: Ground, V: View>(
+fn sample_block<G: GraphReader, V: View>(
     starts: &Starts,
     topology: &Topology,
-    ground: G,
+    reader: G,
     view: V,
     options: &WalkOptions,
     first: usize,
-    out: Out<'_>,
+    out: BlockOutput<'_>,
 ) {
     if options.restart == 0 {
-        walk_block(starts, topology, ground, view, options, first, out);
+        walk_block(starts, topology, reader, view, options, first, out);
     } else {
-        restarting_block(starts, topology, ground, view, options, first, out);
+        restarting_block(starts, topology, reader, view, options, first, out);
     }
 }
 
@@ -345,61 +345,61 @@ impl Restarts {
 }
 
 /// As [`walk_block`], for walks that may begin anew at any position. With no restarts due it draws the same walks.
-fn restarting_block<G: Ground, V: View>(
+fn restarting_block<G: GraphReader, V: View>(
     starts: &Starts,
     topology: &Topology,
-    ground: G,
+    reader: G,
     view: V,
     options: &WalkOptions,
     first: usize,
-    mut out: Out<'_>,
+    mut out: BlockOutput<'_>,
 ) {
     let (backtrack, inverses, length) = (options.backtrack, options.inverses, out.length);
     let period = options.restart_period.max(1) as usize;
-    let mut lanes = [Lane::<V::Hidden>::empty(); LANES];
-    let lanes = &mut lanes[..out.walks];
-    let mut fixed = [None; LANES]; // the move that an edge to start on has already made
-    let mut restarts = [Restarts { stream: Stream::default(), chance: 0, next: usize::MAX }; LANES];
-    let begin = |lane: &mut Lane<V::Hidden>, start: Start| -> Option<(NodeId, TypeId)> {
-        lane.left = NOWHERE;
+    let mut walkers = [Walker::<V::Hidden>::empty(); WALKERS];
+    let walkers = &mut walkers[..out.walks];
+    let mut fixed = [None; WALKERS]; // the move that an edge to start on has already made
+    let mut restarts = [Restarts { stream: Stream::default(), chance: 0, next: usize::MAX }; WALKERS];
+    let begin = |walker: &mut Walker<V::Hidden>, start: Start| -> Option<(NodeId, TypeId)> {
+        walker.left = NOWHERE;
         let (at, fixed) = match start {
             Start::Node(v) => (v, None),
             Start::Edge { from, to, ty } => (from, Some((to, ty))),
         };
-        lane.at = at;
-        ground.prefetch_record(at);
+        walker.at = at;
+        reader.prefetch_record(at);
         fixed
     };
-    for (i, lane) in lanes.iter_mut().enumerate() {
+    for (i, walker) in walkers.iter_mut().enumerate() {
         let walk = first + i;
         let (stream, start) = starts.start(topology, view.mask(), walk);
-        lane.stream = stream;
-        lane.loops = u32::from(starts.counts_loops(walk));
-        fixed[i] = begin(lane, start);
+        walker.stream = stream;
+        walker.loops = u32::from(starts.counts_loops(walk));
+        fixed[i] = begin(walker, start);
         if walk % period == period - 1 {
             restarts[i] = Restarts { stream: starts.restarts(walk), chance: options.restart, next: usize::MAX };
             // An edge to start on is two positions.
             restarts[i].schedule(1 + usize::from(fixed[i].is_some()), length);
         }
-        out.put_node(i, 0, lane.at);
+        out.put_node(i, 0, walker.at);
         out.put_step(i, 0, (topology.no_type(), NO_STEP));
     }
-    for lane in lanes.iter_mut() {
-        aim(ground, view, lane, false);
+    for walker in walkers.iter_mut() {
+        aim(reader, view, walker, false);
     }
     for position in 1..length {
-        for (i, lane) in lanes.iter_mut().enumerate() {
+        for (i, walker) in walkers.iter_mut().enumerate() {
             if restarts[i].next == position {
                 let start = starts.again(topology, view.mask(), first + i, &mut restarts[i].stream);
-                fixed[i] = begin(lane, start);
+                fixed[i] = begin(walker, start);
             } else if let Some((to, _)) = fixed[i] {
-                arrive(lane, to, backtrack);
+                arrive(walker, to, backtrack);
             } else {
-                take(ground, lane, backtrack);
+                take(reader, walker, backtrack);
             }
-            out.put_node(i, position, lane.at);
+            out.put_node(i, position, walker.at);
         }
-        for (i, lane) in lanes.iter_mut().enumerate() {
+        for (i, walker) in walkers.iter_mut().enumerate() {
             let anew = restarts[i].next == position;
             let step = if anew {
                 restarts[i].schedule(position + 1 + usize::from(fixed[i].is_some()), length);
@@ -407,41 +407,41 @@ fn restarting_block<G: Ground, V: View>(
             } else {
                 match fixed[i].take() {
                     Some((_, ty)) => (ty, 0),
-                    None => label(topology, ground, view, lane, inverses),
+                    None => label(topology, reader, view, walker, inverses),
                 }
             };
             out.put_step(i, position, step);
-            aim(ground, view, lane, !backtrack && !anew);
+            aim(reader, view, walker, !backtrack && !anew);
         }
     }
 }
 
-fn walk_block<G: Ground, V: View>(
+fn walk_block<G: GraphReader, V: View>(
     starts: &Starts,
     topology: &Topology,
-    ground: G,
+    reader: G,
     view: V,
     options: &WalkOptions,
     first: usize,
-    mut out: Out<'_>,
+    mut out: BlockOutput<'_>,
 ) {
     let (backtrack, inverses) = (options.backtrack, options.inverses);
-    let mut lanes = [Lane::<V::Hidden>::empty(); LANES];
-    let lanes = &mut lanes[..out.walks];
-    let mut fixed = [None; LANES];
-    for (i, lane) in lanes.iter_mut().enumerate() {
+    let mut walkers = [Walker::<V::Hidden>::empty(); WALKERS];
+    let walkers = &mut walkers[..out.walks];
+    let mut fixed = [None; WALKERS];
+    for (i, walker) in walkers.iter_mut().enumerate() {
         let (stream, start) = starts.start(topology, view.mask(), first + i);
-        lane.stream = stream;
-        lane.loops = u32::from(starts.counts_loops(first + i));
-        lane.at = match start {
+        walker.stream = stream;
+        walker.loops = u32::from(starts.counts_loops(first + i));
+        walker.at = match start {
             Start::Node(v) => v,
             Start::Edge { from, to, ty } => {
                 fixed[i] = Some((to, ty));
                 from
             }
         };
-        ground.prefetch_record(lane.at);
-        out.put_node(i, 0, lane.at);
+        reader.prefetch_record(walker.at);
+        out.put_node(i, 0, walker.at);
         out.put_step(i, 0, (topology.no_type(), NO_STEP));
     }
     if out.length == 1 {
@@ -449,102 +449,102 @@ fn walk_block<G: Ground, V: View>(
     }
 
     // The first move: nothing was left yet, and balanced starts have theirs already.
-    for lane in lanes.iter_mut() {
-        aim(ground, view, lane, false);
+    for walker in walkers.iter_mut() {
+        aim(reader, view, walker, false);
     }
-    for (i, lane) in lanes.iter_mut().enumerate() {
+    for (i, walker) in walkers.iter_mut().enumerate() {
         match fixed[i] {
-            None => take(ground, lane, backtrack),
-            Some((to, _)) => arrive(lane, to, backtrack),
+            None => take(reader, walker, backtrack),
+            Some((to, _)) => arrive(walker, to, backtrack),
         }
-        out.put_node(i, 1, lane.at);
+        out.put_node(i, 1, walker.at);
     }
-    for (i, lane) in lanes.iter_mut().enumerate() {
-        out.put_step(i, 1, fixed[i].map_or_else(|| label(topology, ground, view, lane, inverses), |(_, ty)| (ty, 0)));
-        aim(ground, view, lane, !backtrack);
+    for (i, walker) in walkers.iter_mut().enumerate() {
+        out.put_step(i, 1, fixed[i].map_or_else(|| label(topology, reader, view, walker, inverses), |(_, ty)| (ty, 0)));
+        aim(reader, view, walker, !backtrack);
     }
     for position in 2..out.length {
-        for (i, lane) in lanes.iter_mut().enumerate() {
-            take(ground, lane, backtrack);
-            out.put_node(i, position, lane.at);
+        for (i, walker) in walkers.iter_mut().enumerate() {
+            take(reader, walker, backtrack);
+            out.put_node(i, position, walker.at);
         }
-        for (i, lane) in lanes.iter_mut().enumerate() {
-            out.put_step(i, position, label(topology, ground, view, lane, inverses));
+        for (i, walker) in walkers.iter_mut().enumerate() {
+            out.put_step(i, position, label(topology, reader, view, walker, inverses));
             // The draw after the last position is for nobody; sparing it would cost a branch.
-            aim(ground, view, lane, !backtrack);
+            aim(reader, view, walker, !backtrack);
         }
     }
 }
 
 /// Draws the slot to take and asks for it. `left_one`: the node just left is among the candidates and is to be avoided.
 #[inline(always)]
-fn aim<G: Ground, V: View>(ground: G, view: V, lane: &mut Lane<V::Hidden>, left_one: bool) {
-    let record: NodeRecord = ground.record(lane.at);
-    lane.hidden = view.hidden(lane.at, record);
-    let (neighbours_gone, loops_gone) = view.gone(lane.hidden);
+fn aim<G: GraphReader, V: View>(reader: G, view: V, walker: &mut Walker<V::Hidden>, left_one: bool) {
+    let record: NodeRecord = reader.record(walker.at);
+    walker.hidden = view.hidden(walker.at, record);
+    let (neighbours_gone, loops_gone) = view.gone(walker.hidden);
     let degree = record.degree() - neighbours_gone;
     // A self-loop is a way out for balanced walks, and for everyone when there is no other.
-    let loops = (record.loops() - loops_gone) & (lane.loops | u32::from(degree == 0));
+    let loops = (record.loops() - loops_gone) & (walker.loops | u32::from(degree == 0));
     let candidates = degree + loops;
     if candidates == 0 {
-        lane.last = NOWHERE;
+        walker.last = NOWHERE;
         return;
     }
     let avoided = u32::from(left_one & (candidates > 1));
-    let (index, word) = split(lane.stream.draw(), u64::from(candidates - avoided));
-    lane.word = word;
-    lane.chosen = record.first() + view.nth_slot(lane.hidden, index as u32);
-    lane.last = record.first() + view.nth_slot(lane.hidden, candidates - 1);
-    ground.prefetch_slot(lane.chosen);
+    let (index, word) = split(walker.stream.draw(), u64::from(candidates - avoided));
+    walker.word = word;
+    walker.chosen = record.first() + view.nth_slot(walker.hidden, index as u32);
+    walker.last = record.first() + view.nth_slot(walker.hidden, candidates - 1);
+    reader.prefetch_slot(walker.chosen);
 }
 
 /// Moves along the slot drawn, and asks for what the label and the next draw need.
 #[inline(always)]
-fn take<G: Ground, H>(ground: G, lane: &mut Lane<H>, backtrack: bool) {
-    if lane.last == NOWHERE {
+fn take<G: GraphReader, H>(reader: G, walker: &mut Walker<H>, backtrack: bool) {
+    if walker.last == NOWHERE {
         return;
     }
-    let mut slot = ground.slot(lane.chosen);
-    if slot.neighbour() == lane.left {
-        lane.chosen = lane.last;
-        slot = ground.slot(lane.last);
+    let mut slot = reader.slot(walker.chosen);
+    if slot.neighbour() == walker.left {
+        walker.chosen = walker.last;
+        slot = reader.slot(walker.last);
     }
     let next = slot.neighbour();
-    ground.prefetch_record(next);
-    ground.prefetch_list(slot.step());
-    lane.step = slot.step();
-    lane.looped = u8::from(next == lane.at);
-    arrive(lane, next, backtrack);
+    reader.prefetch_record(next);
+    reader.prefetch_list(slot.step());
+    walker.step = slot.step();
+    walker.looped = u8::from(next == walker.at);
+    arrive(walker, next, backtrack);
 }
 
 #[inline(always)]
-fn arrive<H>(lane: &mut Lane<H>, next: NodeId, backtrack: bool) {
-    lane.left = if backtrack { NOWHERE } else { lane.at };
-    lane.at = next;
+fn arrive<H>(walker: &mut Walker<H>, next: NodeId, backtrack: bool) {
+    walker.left = if backtrack { NOWHERE } else { walker.at };
+    walker.at = next;
 }
 
 /// The type and direction of the step taken: a uniform half-step of the slot, and a coin. Without inverses no coin is thrown:
 /// the half-step itself says whether its relation is followed or gone against.
 #[inline(always)]
-fn label<G: Ground, V: View>(
+fn label<G: GraphReader, V: View>(
     topology: &Topology,
-    ground: G,
+    reader: G,
     view: V,
-    lane: &Lane<V::Hidden>,
+    walker: &Walker<V::Hidden>,
     inverses: bool,
 ) -> (TypeId, u8) {
-    if lane.last == NOWHERE {
+    if walker.last == NOWHERE {
         return (topology.no_type(), NO_STEP);
     }
-    let (half_step, coin) = match lane.step.single() {
-        Some(half_step) => (half_step, (lane.word >> 63) as u32),
+    let (half_step, coin) = match walker.step.single() {
+        Some(half_step) => (half_step, (walker.word >> 63) as u32),
         None => {
-            let half_steps = ground.half_steps(&lane.step);
-            let hidden = view.hidden_steps(lane.hidden, lane.chosen);
-            let (index, _) = split(lane.word, 2 * (half_steps.len() - hidden.len()) as u64);
+            let half_steps = reader.half_steps(&walker.step);
+            let hidden = view.hidden_steps(walker.hidden, walker.chosen);
+            let (index, _) = split(walker.word, 2 * (half_steps.len() - hidden.len()) as u64);
             (half_steps[nth_kept(hidden, (index / 2) as u32) as usize], index as u32 & 1)
         }
     };
     let coin = if inverses { coin } else { half_step & 1 };
-    (topology.type_of(half_step ^ coin), coin as u8 | lane.looped)
+    (topology.type_of(half_step ^ coin), coin as u8 | walker.looped)
 }

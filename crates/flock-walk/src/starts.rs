@@ -29,7 +29,7 @@ const RESTARTS: u64 = 1 << 63;
 pub struct Starts {
     n: usize,
     base: u64,
-    groups: [Group; 4], // the first three for an entity query
+    groups: [StartKind; 4], // the first three for an entity query
     walks: usize,
     head: NodeId,
     tickets: Vec<Ticket>, // (n), empty if no walk has a balanced start
@@ -45,7 +45,7 @@ struct Ticket {
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Group {
+enum StartKind {
     At(NodeId),
     Uniform,
     Balanced,
@@ -90,13 +90,13 @@ impl Starts {
                 None => draw_tickets(topology, mask, n, options.inverses, Stream::from_base(base, TICKETS)),
             };
         }
-        let balanced = if tickets.is_empty() { Group::Uniform } else { Group::Balanced };
-        let head_group = Group::At(head);
-        let tail_group = Group::At(tail.unwrap_or(head));
+        let balanced = if tickets.is_empty() { StartKind::Uniform } else { StartKind::Balanced };
+        let head_group = StartKind::At(head);
+        let tail_group = StartKind::At(tail.unwrap_or(head));
         let groups = match (options.all_at_query, tail) {
             (true, _) => [head_group, tail_group, head_group, tail_group],
-            (false, None) => [head_group, Group::Uniform, balanced, balanced],
-            (false, Some(_)) => [head_group, tail_group, Group::Uniform, balanced],
+            (false, None) => [head_group, StartKind::Uniform, balanced, balanced],
+            (false, Some(_)) => [head_group, tail_group, StartKind::Uniform, balanced],
         };
         let update = u64::from(key.pass) * u64::from(options.updates) + u64::from(key.update);
         let first_place = update.wrapping_mul(u64::from(copies));
@@ -117,10 +117,10 @@ impl Starts {
     pub(crate) fn start(&self, topology: &Topology, mask: Option<&Mask>, walk: usize) -> (Stream, Start) {
         let mut stream = Stream::from_base(self.base, walk as u64);
         let start = match self.groups[walk / self.n] {
-            Group::At(v) => Start::Node(v),
-            Group::Uniform if topology.num_nodes() == 0 => Start::Node(self.head),
-            Group::Uniform => Start::Node(stream.below(u64::from(topology.num_nodes())) as u32),
-            Group::Balanced => {
+            StartKind::At(v) => Start::Node(v),
+            StartKind::Uniform if topology.num_nodes() == 0 => Start::Node(self.head),
+            StartKind::Uniform => Start::Node(stream.below(u64::from(topology.num_nodes())) as u32),
+            StartKind::Balanced => {
                 let ticket = self.tickets[walk % self.n];
                 let (from, to) = self.edge(topology, mask, ticket);
                 Start::Edge { from, to, ty: ticket.ty }
@@ -137,10 +137,10 @@ impl Starts {
     /// A new start of the walk's own kind: the same node, another uniform one, or another edge of its type.
     pub(crate) fn again(&self, topology: &Topology, mask: Option<&Mask>, walk: usize, stream: &mut Stream) -> Start {
         match self.groups[walk / self.n] {
-            Group::At(v) => Start::Node(v),
-            Group::Uniform if topology.num_nodes() == 0 => Start::Node(self.head),
-            Group::Uniform => Start::Node(stream.below(u64::from(topology.num_nodes())) as u32),
-            Group::Balanced => {
+            StartKind::At(v) => Start::Node(v),
+            StartKind::Uniform if topology.num_nodes() == 0 => Start::Node(self.head),
+            StartKind::Uniform => Start::Node(stream.below(u64::from(topology.num_nodes())) as u32),
+            StartKind::Balanced => {
                 let ty = self.tickets[walk % self.n].ty;
                 let (from, to) = edge_at(topology, mask, ty, |edges| stream.below(edges));
                 Start::Edge { from, to, ty }
@@ -159,7 +159,7 @@ impl Starts {
 
     /// Whether the walk counts a node's self-loop among its ways out.
     pub(crate) fn counts_loops(&self, walk: usize) -> bool {
-        self.groups[walk / self.n] == Group::Balanced
+        self.groups[walk / self.n] == StartKind::Balanced
     }
 }
 

@@ -21,7 +21,7 @@ const MAX_QUERY: usize = 64;
 /// Up to `k` of `names`, the nearest to `query` first; ties in favour of the shorter, then the earlier.
 pub(crate) fn nearest<'a>(names: impl Iterator<Item = &'a str>, query: &str, k: usize) -> Vec<&'a str> {
     let (namespace, local) = split_iri(query);
-    let query = Query::new(local);
+    let query = FoldedQuery::new(local);
     if k == 0 || query.chars == 0 {
         return Vec::new();
     }
@@ -72,7 +72,7 @@ pub(crate) fn fold(name: &str, out: &mut String) {
 }
 
 /// A folded query, with the bit masks of its characters.
-struct Query {
+struct FoldedQuery {
     text: String,
     chars: usize,
     /// Most edits that still count as near.
@@ -82,8 +82,8 @@ struct Query {
     finder: memmem::Finder<'static>,
 }
 
-impl Query {
-    fn new(query: &str) -> Query {
+impl FoldedQuery {
+    fn new(query: &str) -> FoldedQuery {
         let mut text = String::new();
         fold(query, &mut text);
         if let Some((cut, _)) = text.char_indices().nth(MAX_QUERY) {
@@ -104,7 +104,7 @@ impl Query {
             *mask |= 1 << i;
         }
         let chars = text.chars().count();
-        Query {
+        FoldedQuery {
             chars,
             // 3 letters may have one error, 6 two, 10 three, …
             limit: if chars < 3 { 0 } else { (chars as u32 + 2) / 4 },
@@ -274,7 +274,7 @@ mod tests {
 
         #[test]
         fn bit_parallel_distance_equals_the_table(a in "[abcé]{1,64}", b in "[abcé]{0,80}") {
-            let query = Query::new(&a);
+            let query = FoldedQuery::new(&a);
             let (x, y): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
             let plain = plain_alignment(&x, &y);
             prop_assert_eq!(query.alignment(b.chars().map(|c| query.mask(c))), plain);

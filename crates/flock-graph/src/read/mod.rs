@@ -10,7 +10,7 @@ pub use rdf::prefixes::Prefixes;
 
 use crate::error::{LoadError, Remedy, RowError, quote};
 use crate::graph::{Graph, GraphBuilder};
-use rdf::Anonymous;
+use rdf::BlankNodeNumbers;
 use source::Source;
 use std::fmt;
 use std::io::Read;
@@ -223,8 +223,8 @@ pub fn for_each_triple(
 ) -> Result<LoadReport, LoadError> {
     let mut source = Source::open(path, options)?;
     let mut report = LoadReport::new(source.format);
-    let (mut prefixes, mut anonymous) = (Prefixes::default(), Anonymous::default());
-    read(&mut source, options, &mut report, &mut prefixes, &mut anonymous, &mut sink)?;
+    let (mut prefixes, mut blank_nodes) = (Prefixes::default(), BlankNodeNumbers::default());
+    read(&mut source, options, &mut report, &mut prefixes, &mut blank_nodes, &mut sink)?;
     report.triples = report.rows - report.literals - report.skipped;
     Ok(report)
 }
@@ -234,14 +234,14 @@ fn read(
     options: &LoadOptions,
     report: &mut LoadReport,
     prefixes: &mut Prefixes,
-    anonymous: &mut Anonymous,
+    blank_nodes: &mut BlankNodeNumbers,
     sink: &mut dyn FnMut(&str, &str, &str),
 ) -> Result<(), LoadError> {
     if source.format.is_rdf() {
         if options.columns.is_some() || options.header == Some(true) {
             return Err(LoadError::NoColumns { file: source.file.clone(), format: source.format });
         }
-        rdf::read(source, options, report, prefixes, anonymous, sink)
+        rdf::read(source, options, report, prefixes, blank_nodes, sink)
     } else {
         rows::read(source, options, report, sink)
     }
@@ -251,7 +251,7 @@ fn read(
 struct Loader {
     builder: GraphBuilder,
     report: LoadReport,
-    anonymous: Anonymous,
+    blank_nodes: BlankNodeNumbers,
     files: Vec<String>,
     any_rdf: bool,
 }
@@ -261,7 +261,7 @@ impl Loader {
         Loader {
             builder: GraphBuilder::new(),
             report: LoadReport::new(first.format),
-            anonymous: Anonymous::default(),
+            blank_nodes: BlankNodeNumbers::default(),
             files: Vec::new(),
             any_rdf: false,
         }
@@ -271,10 +271,10 @@ impl Loader {
         self.files.push(source.file.clone());
         self.any_rdf |= source.format.is_rdf();
         let mut prefixes = std::mem::take(self.builder.prefixes());
-        let (report, anonymous) = (&mut self.report, &mut self.anonymous);
+        let (report, blank_nodes) = (&mut self.report, &mut self.blank_nodes);
         let builder = &mut self.builder;
         let mut sink = |h: &str, r: &str, t: &str| builder.add(h, r, t);
-        read(&mut source, options, report, &mut prefixes, anonymous, &mut sink)?;
+        read(&mut source, options, report, &mut prefixes, blank_nodes, &mut sink)?;
         *self.builder.prefixes() = prefixes;
         Ok(())
     }

@@ -31,7 +31,7 @@ pub(crate) fn read(
     sink: &mut dyn FnMut(&str, &str, &str),
 ) -> Result<(), LoadError> {
     let csv = source.format == Format::Csv;
-    let mut rows = Rows::new(csv);
+    let mut rows = RowReader::new(csv);
     let (mut first, mut columns) = (true, options.columns);
     let mut opening: Option<FirstRow> = None;
     loop {
@@ -146,7 +146,7 @@ fn is_blank(row: &[u8]) -> bool {
     row.iter().all(|&b| b == b' ')
 }
 
-/// One row of the buffer. Its fields are in [`Rows::fields`].
+/// One row of the buffer. Its fields are in [`RowReader::fields`].
 struct Row {
     /// Where it starts in the file, from 1.
     line: u64,
@@ -158,7 +158,7 @@ struct Row {
 }
 
 /// What the buffer holds from its start on.
-enum Cut {
+enum CutResult {
     /// A whole row: bytes and lines to move on by.
     Row { row: Row, len: usize, lines: u64 },
     /// The row does not end in the buffer.
@@ -166,7 +166,7 @@ enum Cut {
 }
 
 /// Cuts a stream into rows.
-struct Rows {
+struct RowReader {
     csv: bool,
     buffer: Vec<u8>,
     /// What is not yet cut: `buffer[start..end]`.
@@ -182,9 +182,9 @@ struct Rows {
     unquoted: Vec<u8>,
 }
 
-impl Rows {
-    fn new(csv: bool) -> Rows {
-        Rows {
+impl RowReader {
+    fn new(csv: bool) -> RowReader {
+        RowReader {
             csv,
             buffer: vec![0; CHUNK],
             start: 0,
@@ -203,7 +203,7 @@ impl Rows {
             if self.dropping {
                 self.drop_line();
             } else if self.start < self.end
-                && let Cut::Row { row, len, lines } = self.cut()
+                && let CutResult::Row { row, len, lines } = self.cut()
             {
                 self.start += len;
                 self.line += lines;
@@ -258,7 +258,7 @@ impl Rows {
     }
 
     /// The next row, if the buffer holds all of it.
-    fn cut(&mut self) -> Cut {
+    fn cut(&mut self) -> CutResult {
         let rest = &self.buffer[self.start..self.end];
         let newline = memchr(b'\n', &rest[self.seen..]).map(|at| self.seen + at);
         let (len, content) = match newline {
@@ -266,7 +266,7 @@ impl Rows {
             None if self.at_end => (rest.len(), rest.len()),
             None => {
                 self.seen = rest.len();
-                return Cut::More;
+                return CutResult::More;
             }
         };
         let content = content - usize::from(rest[..content].ends_with(b"\r"));
@@ -287,11 +287,11 @@ impl Rows {
         let range = self.start..self.start + content;
         self.fields.push(from..range.end);
         let row = Row { line: self.line, range, had_quotes: false, result };
-        Cut::Row { row, len, lines: 1 }
+        CutResult::Row { row, len, lines: 1 }
     }
 
     /// The next row when its first line, `first_line` bytes long, has a quote in it.
-    fn cut_quoted(&mut self, first_line: usize) -> Cut {
+    fn cut_quoted(&mut self, first_line: usize) -> CutResult {
         self.fields.clear();
         self.unquoted.clear();
         let rest = &self.buffer[self.start..self.end];
@@ -305,7 +305,7 @@ impl Rows {
                 loop {
                     let Some(quote) = memchr(b'"', &rest[at..]) else {
                         if !self.at_end && rest.len() <= MAX_ROW {
-                            return Cut::More;
+                            return CutResult::More;
                         }
                         result = Err(RowError::OpenQuote);
                         break 'row;
@@ -323,7 +323,7 @@ impl Rows {
             } else {
                 let len = rest[at..].iter().position(|b| matches!(b, b',' | b'\n'));
                 let Some(len) = len.or(self.at_end.then_some(rest.len() - at)) else {
-                    return Cut::More;
+                    return CutResult::More;
                 };
                 let end = at + len;
                 let cr = rest.get(end) != Some(&b',') && rest[at..end].ends_with(b"\r");
@@ -353,7 +353,7 @@ impl Rows {
                     at = rest.len();
                     break;
                 }
-                [] | [b'\r'] => return Cut::More,
+                [] | [b'\r'] => return CutResult::More,
                 _ => {
                     result = Err(RowError::TextAfterQuote);
                     break;
@@ -364,7 +364,7 @@ impl Rows {
         let (len, lines) = if result.is_ok() { (at, lines) } else { (first_line, 1) };
         let range = 0..self.unquoted.len();
         let row = Row { line: self.line, range, had_quotes: true, result };
-        Cut::Row { row, len, lines }
+        CutResult::Row { row, len, lines }
     }
 
     fn bytes(&self, row: &Row) -> &[u8] {
@@ -465,7 +465,7 @@ mod tests {
     /// Line and fields of every row.
     fn cut(content: &str, csv: bool, piece: usize) -> Vec<(u64, Result<Vec<String>, RowError>)> {
         let mut reader = Pieces(content.as_bytes(), piece);
-        let mut rows = Rows::new(csv);
+        let mut rows = RowReader::new(csv);
         let mut all = Vec::new();
         while let Some(row) = rows.next(&mut reader).unwrap() {
             let text = str::from_utf8(rows.bytes(&row)).unwrap();

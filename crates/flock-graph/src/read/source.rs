@@ -57,7 +57,7 @@ impl<'a> Source<'a> {
             _ => None,
         };
         let packed_bytes = Rc::new(Cell::new(0));
-        let packed = Counted { reader: Cursor::new(magic).chain(reader), bytes: packed_bytes.clone() };
+        let packed = CountingReader { reader: Cursor::new(magic).chain(reader), bytes: packed_bytes.clone() };
         let reader: Box<dyn Read + 'a> = match compression {
             None => Box::new(packed),
             Some(Compression::Gzip) => {
@@ -70,11 +70,11 @@ impl<'a> Source<'a> {
             },
         };
         let reader: Box<dyn Read + 'a> = match compression {
-            Some(_) => Box::new(Unpacked { reader, bytes: 0, packed_bytes }),
+            Some(_) => Box::new(UnpackingReader { reader, bytes: 0, packed_bytes }),
             None => reader,
         };
         let reader: Box<dyn Read + 'a> = match options.max_bytes {
-            Some(most) => Box::new(Limited { reader, most, left: most }),
+            Some(most) => Box::new(LimitedReader { reader, most, left: most }),
             None => reader,
         };
         // The format is not known yet: the bytes had to be unpacked first.
@@ -114,16 +114,16 @@ impl<'a> Source<'a> {
     /// What a failed read means.
     pub(crate) fn failed(&self, source: io::Error) -> LoadError {
         let file = self.file.clone();
-        if let Some(TooMuch(limit)) = source.get_ref().and_then(|e| e.downcast_ref()) {
+        if let Some(ByteLimitExceeded(limit)) = source.get_ref().and_then(|e| e.downcast_ref()) {
             return LoadError::TooMuch { file, limit: *limit };
         }
-        let swollen = source.get_ref().and_then(|e| e.downcast_ref::<Swollen>());
+        let swollen = source.get_ref().and_then(|e| e.downcast_ref::<ExpansionLimitExceeded>());
         match self.compression {
             Some(compression) if swollen.is_some() => LoadError::Swollen {
                 file,
                 compression,
-                floor: Unpacked::<File>::FLOOR,
-                factor: Unpacked::<File>::FACTOR,
+                floor: UnpackingReader::<File>::FLOOR,
+                factor: UnpackingReader::<File>::FACTOR,
             },
             Some(compression) => LoadError::Damaged { file, compression, source },
             None => LoadError::Io { file, source },
@@ -132,7 +132,7 @@ impl<'a> Source<'a> {
 }
 
 /// Passes so many bytes on, and fails at the next.
-struct Limited<R> {
+struct LimitedReader<R> {
     reader: R,
     most: u64,
     left: u64,
@@ -141,28 +141,28 @@ struct Limited<R> {
 /// The limit that was met.
 #[derive(Debug, thiserror::Error)]
 #[error("more than {0} bytes")]
-struct TooMuch(u64);
+struct ByteLimitExceeded(u64);
 
-impl<R: Read> Read for Limited<R> {
+impl<R: Read> Read for LimitedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         // One more than is allowed, to tell an end from too much.
         let room = buffer.len().min(self.left.saturating_add(1).try_into().unwrap_or(usize::MAX));
         let len = self.reader.read(&mut buffer[..room])?;
         match self.left.checked_sub(len as u64) {
             Some(left) => self.left = left,
-            None => return Err(io::Error::other(TooMuch(self.most))),
+            None => return Err(io::Error::other(ByteLimitExceeded(self.most))),
         }
         Ok(len)
     }
 }
 
 /// Counts the bytes that are read.
-struct Counted<R> {
+struct CountingReader<R> {
     reader: R,
     bytes: Rc<Cell<u64>>,
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let len = self.reader.read(buffer)?;
         self.bytes.set(self.bytes.get() + len as u64);
@@ -172,7 +172,7 @@ impl<R: Read> Read for Counted<R> {
 
 /// Fails when packed data unpacks to more than data of this kind does: a few bytes can stand for more than anybody has time
 /// to read.
-struct Unpacked<R> {
+struct UnpackingReader<R> {
     reader: R,
     bytes: u64,
     packed_bytes: Rc<Cell<u64>>,
@@ -181,21 +181,21 @@ struct Unpacked<R> {
 /// Packed data that unpacks to too much.
 #[derive(Debug, thiserror::Error)]
 #[error("unpacks to too much")]
-struct Swollen;
+struct ExpansionLimitExceeded;
 
-impl<R> Unpacked<R> {
+impl<R> UnpackingReader<R> {
     /// Any file may unpack to so much.
     const FLOOR: u64 = 256 << 20;
     /// Then so many bytes for each packed one: files of triples shrink to a fifth or, at most, to a fiftieth.
     const FACTOR: u64 = 200;
 }
 
-impl<R: Read> Read for Unpacked<R> {
+impl<R: Read> Read for UnpackingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let len = self.reader.read(buffer)?;
         self.bytes += len as u64;
         if self.bytes > Self::FLOOR.saturating_add(Self::FACTOR.saturating_mul(self.packed_bytes.get())) {
-            return Err(io::Error::other(Swollen));
+            return Err(io::Error::other(ExpansionLimitExceeded));
         }
         Ok(len)
     }

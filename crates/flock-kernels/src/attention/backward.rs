@@ -7,7 +7,8 @@
 //! where `mean` is, for each query, the mean of its column of `v dᵀ` under its weights.
 
 use super::fast::{
-    Attend, Attention, Scratch, WalkScratch, columns, gather, gather_transposed, padded, product, project, scatter,
+    AttendKernel, Attention, Scratch, WalkScratch, columns, gather, gather_transposed, padded, product, project,
+    scatter,
 };
 use super::{A, Gradients, HEADS, Weights, add, scale};
 use crate::simd::{Engine, Kernel, Mac, Vector};
@@ -28,12 +29,12 @@ pub struct BackwardScratch {
     d_attended: Aligned<f32>, // (P, D), of one head
     d_part: Aligned<f32>,     // (P, D)
     d_y: Vec<f32>,            // (P, D)
-    walk: WalkBackward,
+    walk: WalkBackwardScratch,
 }
 
 /// One walk of one head, beside [`WalkScratch`].
 #[derive(Default)]
-struct WalkBackward {
+struct WalkBackwardScratch {
     q: Aligned<f32>,            // (L, D)
     k: Aligned<f32>,            // (L, D)
     v_transposed: Aligned<f32>, // (D, padded)
@@ -80,13 +81,13 @@ impl Backward {
         let mut no_bias = [0.0; D];
         for (h, (layers, backward)) in layer.heads.iter().zip(&self.heads).enumerate() {
             project(layers, y, qkv);
-            layer.engine.run(Attend { qkv, walks, out: attended, walk });
+            layer.engine.run(AttendKernel { qkv, walks, out: attended, walk });
             let mut d_out = [0.0; D * D];
             backward[3].run(attended, d_x, d_attended, &mut d_out, &mut no_bias);
             for (row, d) in d_w.d_out.chunks_exact_mut(A).zip(d_out.chunks_exact(D)) {
                 add(&mut row[h * D..][..D], d);
             }
-            layer.engine.run(AttendBackward { qkv, d_attended, walks, d_qkv, walk, back });
+            layer.engine.run(AttendBackwardKernel { qkv, d_attended, walks, d_qkv, walk, back });
             let tables = [&mut *d_w.d_q, &mut *d_w.d_k, &mut *d_w.d_v];
             for ((layer, d_table), d) in backward.iter().zip(tables).zip(&*d_qkv) {
                 layer.run(y, d, d_part, &mut d_table[h * D * D..][..D * D], &mut no_bias);
@@ -101,20 +102,20 @@ impl Backward {
 }
 
 /// One head's way back over every walk of a block.
-struct AttendBackward<'a> {
+struct AttendBackwardKernel<'a> {
     qkv: &'a [Aligned<f32>; 3], // (L, walks, D)
     d_attended: &'a [f32],      // (L, walks, D)
     walks: usize,
     d_qkv: &'a mut [Aligned<f32>; 3], // (L, walks, D)
     walk: &'a mut WalkScratch,
-    back: &'a mut WalkBackward,
+    back: &'a mut WalkBackwardScratch,
 }
 
-impl Kernel for AttendBackward<'_> {
+impl Kernel for AttendBackwardKernel<'_> {
     type Out = ();
     #[inline(always)]
     unsafe fn run<M: Mac>(self) {
-        let AttendBackward { qkv: [q, k, v], d_attended, walks, d_qkv: [d_q, d_k, d_v], walk, back: s } = self;
+        let AttendBackwardKernel { qkv: [q, k, v], d_attended, walks, d_qkv: [d_q, d_k, d_v], walk, back: s } = self;
         let length = q.len() / (walks * D).max(1);
         let (padded, even) = (padded(length), length.next_multiple_of(2));
         for w in 0..walks {

@@ -72,7 +72,7 @@ impl Attention {
         projected.resize(x.len());
         for layers in &self.heads {
             project(layers, y, qkv);
-            self.engine.run(Attend { qkv, walks, out: attended, walk });
+            self.engine.run(AttendKernel { qkv, walks, out: attended, walk });
             layers[3].forward(attended, None, projected, Activation::None);
             add(x, projected);
         }
@@ -97,18 +97,18 @@ pub(super) fn project(layers: &[Linear; 4], y: &[f32], qkv: &mut [Aligned<f32>; 
 }
 
 /// One head's attention over every walk of a block.
-pub(super) struct Attend<'a> {
+pub(super) struct AttendKernel<'a> {
     pub(super) qkv: &'a [Aligned<f32>; 3], // (L, walks, D)
     pub(super) walks: usize,
     pub(super) out: &'a mut [f32], // (L, walks, D)
     pub(super) walk: &'a mut WalkScratch,
 }
 
-impl Kernel for Attend<'_> {
+impl Kernel for AttendKernel<'_> {
     type Out = ();
     #[inline(always)]
     unsafe fn run<M: Mac>(self) {
-        let Attend { qkv: [q, k, v], walks, out, walk } = self;
+        let AttendKernel { qkv: [q, k, v], walks, out, walk } = self;
         for w in 0..walks {
             walk.take(q, k, v, w, walks);
             // SAFETY: `take` has sized the scratch.

@@ -8,7 +8,7 @@
 //! A group of one row has `a = 1` and no gradient for its logits. Groups go twelve at a time, so that `e` and `d_W` are products of
 //! matrices; their own rows are read in between.
 
-use super::fast::{AHEAD, BATCH, Group, add_rows, ask};
+use super::fast::{AHEAD, BATCH, GroupRows, add_rows, ask};
 use super::{Gradients, Groups, LOGITS, Side, Weights};
 use crate::linear::outer::{SEGMENT, outer};
 use crate::linear::tile;
@@ -64,11 +64,11 @@ impl Backward {
             assert!(d_w[side].d_value.len() == D * D && d_w[side].d_value_bias.len() == D);
             assert!(d_w[side].d_logit.len() == H * D && d_w[side].d_logit_bias.len() == H);
         }
-        self.engine.run(Run { layer: self, x, logits, groups, d_states, d_x, d_w, scratch });
+        self.engine.run(BackwardKernel { layer: self, x, logits, groups, d_states, d_x, d_w, scratch });
     }
 }
 
-struct Run<'a, 'w> {
+struct BackwardKernel<'a, 'w> {
     layer: &'a Backward,
     x: &'a [f32],
     logits: &'a [f32],
@@ -79,11 +79,11 @@ struct Run<'a, 'w> {
     scratch: &'a mut BackwardScratch,
 }
 
-impl Kernel for Run<'_, '_> {
+impl Kernel for BackwardKernel<'_, '_> {
     type Out = ();
     #[inline(always)]
     unsafe fn run<M: Mac>(self) {
-        let Run { layer, x, logits, groups, d_states, d_x, d_w, scratch: s } = self;
+        let BackwardKernel { layer, x, logits, groups, d_states, d_x, d_w, scratch: s } = self;
         let rows = x.len() / D;
         s.d.resize(BATCH * D);
         s.asked.resize(H * BATCH * D);
@@ -107,7 +107,7 @@ impl Kernel for Run<'_, '_> {
                     for i in 0..count {
                         let rows = groups.rows(first + i);
                         let next = &groups.rows[(groups.starts[first + i] as usize + AHEAD).min(groups.rows.len())..];
-                        group::<M::V>(Group { x, logits, side, rows, next }, i, d_x, s);
+                        group::<M::V>(GroupRows { x, logits, side, rows, next }, i, d_x, s);
                     }
                     for k in 0..H {
                         let d = (s.d.as_ptr().add(k * DH).cast(), D);
@@ -195,8 +195,8 @@ unsafe fn asked_tile<V: Vector, const R: usize, const C: usize>(d: *const f32, w
 
 /// The rows of one group, the `i`-th of its batch.
 #[inline(always)]
-unsafe fn group<V: Vector>(group: Group<'_>, i: usize, d_x: &mut [f32], s: &mut BackwardScratch) {
-    let Group { x, logits, side, rows, next } = group;
+unsafe fn group<V: Vector>(group: GroupRows<'_>, i: usize, d_x: &mut [f32], s: &mut BackwardScratch) {
+    let GroupRows { x, logits, side, rows, next } = group;
     let own = side as usize * H;
     // SAFETY: rows are below `x`'s count; `asked` and `pooled` hold (H, BATCH, D).
     unsafe {
@@ -248,7 +248,7 @@ unsafe fn group<V: Vector>(group: Group<'_>, i: usize, d_x: &mut [f32], s: &mut 
 
 /// `x̄` of a group, the `i`-th of its batch.
 #[inline(always)]
-unsafe fn pool_rows<V: Vector, const C: usize>(group: Group<'_>, weights: &[f32], i: usize, pooled: *mut f32) {
+unsafe fn pool_rows<V: Vector, const C: usize>(group: GroupRows<'_>, weights: &[f32], i: usize, pooled: *mut f32) {
     // SAFETY: `weights` has a row of H for each row of the group, `pooled` holds (H, BATCH, D).
     unsafe {
         for c0 in (0..D).step_by(C * V::LANES) {

@@ -23,15 +23,15 @@ pub struct Consensus {
 /// Working memory of one thread.
 #[derive(Default)]
 pub struct Scratch {
-    e: Aligned<f32>,      // (CHUNK_ROWS, H)
-    pooled: Aligned<f32>, // (H, D)
-    single: Batch,        // a row each
-    several: Batch,       // H rows each
+    e: Aligned<f32>,          // (CHUNK_ROWS, H)
+    pooled: Aligned<f32>,     // (H, D)
+    single: ProjectionBatch,  // a row each
+    several: ProjectionBatch, // H rows each
 }
 
 /// Groups waiting to be projected together.
 #[derive(Default)]
-struct Batch {
+struct ProjectionBatch {
     staged: Aligned<u32>, // (BATCH, 1 or H, D / per)
     into: Vec<usize>,     // rows of the states
 }
@@ -104,7 +104,7 @@ impl Consensus {
         if let [first, .., last] | [first @ last] = groups.ids[range.clone()] {
             assert!(states.len() >= (last - first + 1) as usize * D);
         }
-        self.engine.run(Pool { layer: self, side, x, logits, groups, range, states, scratch });
+        self.engine.run(PoolKernel { layer: self, side, x, logits, groups, range, states, scratch });
     }
 }
 
@@ -170,7 +170,7 @@ unsafe fn logit_rows<V: Vector, const R: usize>(layer: &Consensus, x: *const f32
     }
 }
 
-struct Pool<'a> {
+struct PoolKernel<'a> {
     layer: &'a Consensus,
     side: Side,
     x: &'a [f32],
@@ -181,11 +181,11 @@ struct Pool<'a> {
     scratch: &'a mut Scratch,
 }
 
-impl Kernel for Pool<'_> {
+impl Kernel for PoolKernel<'_> {
     type Out = ();
     #[inline(always)]
     unsafe fn run<M: Mac>(self) {
-        let Pool { layer, side, x, logits, groups, range, states, scratch } = self;
+        let PoolKernel { layer, side, x, logits, groups, range, states, scratch } = self;
         let units = D / M::K_PER;
         let Scratch { e, pooled, single, several } = scratch;
         e.resize(CHUNK_ROWS * H);
@@ -212,7 +212,7 @@ impl Kernel for Pool<'_> {
                     single.into.push(into);
                 } else {
                     let to = several.staged.as_mut_ptr().add(several.into.len() * H * units);
-                    let group = Group { x, logits, side, rows, next };
+                    let group = GroupRows { x, logits, side, rows, next };
                     if M::V::LANES == 16 {
                         pool_group::<M, 4>(group, e, pooled, to);
                     } else {
@@ -247,7 +247,7 @@ pub(super) fn ask(x: &[f32], logits: &[f32], next: &[u32], i: usize) {
 
 /// The rows of one group.
 #[derive(Clone, Copy)]
-pub(super) struct Group<'a> {
+pub(super) struct GroupRows<'a> {
     pub(super) x: &'a [f32],
     pub(super) logits: &'a [f32],
     pub(super) side: Side,
@@ -264,7 +264,7 @@ fn repeated(v: [f32; H]) -> [f32; 16] {
 /// Softmax-weighted means of the rows of one group, per head over the full width: stages `to` (H, D / per).
 #[inline(always)]
 unsafe fn pool_group<M: Mac, const C: usize>(
-    group: Group<'_>,
+    group: GroupRows<'_>,
     e: &mut [f32],      // (CHUNK_ROWS, H)
     pooled: &mut [f32], // (H, D)
     to: *mut u32,
@@ -298,7 +298,7 @@ unsafe fn pool_group<M: Mac, const C: usize>(
         }
         let mut total = [0.0f32; H];
         for (chunk, next) in group.rows.chunks(CHUNK_ROWS).zip((0..).step_by(CHUNK_ROWS)) {
-            let part = Group { rows: chunk, next: &group.next[next.min(group.next.len())..], ..group };
+            let part = GroupRows { rows: chunk, next: &group.next[next.min(group.next.len())..], ..group };
             let before = max;
             let sum = weigh::<M::V>(part, &mut max, e);
             // What was added up against a smaller maximum shrinks to the new one.
@@ -333,8 +333,8 @@ unsafe fn pool_group<M: Mac, const C: usize>(
 
 /// `e = exp(logit − max)` of at most CHUNK_ROWS rows, per head, and its sums; `max` first rises to theirs.
 #[inline(always)]
-unsafe fn weigh<V: Vector>(group: Group<'_>, max: &mut [f32; H], e: &mut [f32]) -> [f32; H] {
-    let Group { logits, side, rows, .. } = group;
+unsafe fn weigh<V: Vector>(group: GroupRows<'_>, max: &mut [f32; H], e: &mut [f32]) -> [f32; H] {
+    let GroupRows { logits, side, rows, .. } = group;
     let count = rows.len() * H;
     let own = side as usize * H;
     // SAFETY: rows are below the number of rows of `logits`; `e` holds a chunk, a whole number of vectors.
@@ -369,12 +369,12 @@ unsafe fn weigh<V: Vector>(group: Group<'_>, max: &mut [f32; H], e: &mut [f32]) 
 /// `acc[k] += Σ e[i][k] · x[rows[i]]` over columns `c0..` of `C` vectors; asks for the rows to come on the first of them.
 #[inline(always)]
 pub(super) unsafe fn add_rows<V: Vector, const C: usize>(
-    group: Group<'_>,
+    group: GroupRows<'_>,
     e: &[f32],
     c0: usize,
     acc: &mut [[V; C]; H],
 ) {
-    let Group { x, logits, rows, next, .. } = group;
+    let GroupRows { x, logits, rows, next, .. } = group;
     // SAFETY: rows are below `x`'s row count, and `e` has a row of H for each.
     unsafe {
         for (i, &p) in rows.iter().enumerate() {
@@ -402,11 +402,11 @@ pub(super) unsafe fn add_rows<V: Vector, const C: usize>(
 unsafe fn project<M: Mac, const R: usize, const C: usize>(
     layer: &Consensus,
     side: Side,
-    batch: &Batch,
+    batch: &ProjectionBatch,
     per_head: usize,
     states: &mut [f32],
 ) {
-    let Batch { staged, into } = batch;
+    let ProjectionBatch { staged, into } = batch;
     let stride = staged.len() / BATCH;
     let states = states.as_mut_ptr();
     let (units, lanes) = (D / M::K_PER, M::V::LANES);

@@ -87,12 +87,12 @@ impl Backward {
             assert!(d.d_b_ih.len() == 3 * D && d.d_b_hh.len() == 3 * D);
         }
         if !x.is_empty() {
-            self.engine.run(Run { layer: self, x, walks, kept, d_x, d_w, scratch });
+            self.engine.run(BackwardKernel { layer: self, x, walks, kept, d_x, d_w, scratch });
         }
     }
 }
 
-struct Run<'a, 'w> {
+struct BackwardKernel<'a, 'w> {
     layer: &'a Backward,
     x: &'a [f32],
     walks: usize,
@@ -102,7 +102,7 @@ struct Run<'a, 'w> {
     scratch: &'a mut BackwardScratch,
 }
 
-impl Kernel for Run<'_, '_> {
+impl Kernel for BackwardKernel<'_, '_> {
     type Out = ();
     #[inline(always)]
     unsafe fn run<M: Mac>(self) {
@@ -126,10 +126,10 @@ impl Kernel for Run<'_, '_> {
 }
 
 #[inline(always)]
-unsafe fn back<M: Mac, const C: usize>(job: Run<'_, '_>) {
-    let Run { layer, x, walks, kept, d_x, d_w, scratch: s } = job;
+unsafe fn back<M: Mac, const C: usize>(job: BackwardKernel<'_, '_>) {
+    let BackwardKernel { layer, x, walks, kept, d_x, d_w, scratch: s } = job;
     let rows = x.len() / D;
-    // SAFETY: `Run::run` has sized the scratch for these rows.
+    // SAFETY: `BackwardKernel::run` has sized the scratch for these rows.
     unsafe {
         for p in 0..rows {
             let scale = M::V::splat(scale_of::<M::V>(x.as_ptr().add(p * D)));
@@ -333,7 +333,7 @@ unsafe fn direction_back<M: Mac, const C: usize>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::fast::tests::Owned;
+    use super::super::fast::tests::TestWeights;
     use super::super::{DirectionGradients, Gru, Scratch, plain_backward};
     use super::*;
     use crate::simd::Precision;
@@ -361,17 +361,17 @@ mod tests {
 
     #[test]
     fn fast_gradients_equal_plain_ones() {
-        let owned = Owned::new();
+        let weights = TestWeights::new();
         let sizes = [D, 2 * D * D, 3 * D * D, 3 * D * D, 3 * D, 3 * D, 3 * D * D, 3 * D * D, 3 * D, 3 * D];
         let zeros = || sizes.map(|n| vec![0.0; n]).to_vec();
         for engine in engines() {
-            let (forward, layer) = (Gru::new(engine, owned.weights()), Backward::new(engine, owned.weights()));
+            let (forward, layer) = (Gru::new(engine, weights.view()), Backward::new(engine, weights.view()));
             let mut scratch = BackwardScratch::default();
             for (walks, length) in shapes(&[(1, 1), (3, 5), (5, 7), (12, 9)], &[(1, 2)]) {
                 let rows = walks * length;
                 let (x, d_out) = (noise(50, rows * D, 1.5), noise(51, rows * D, 1.0));
                 let (mut want_x, mut want) = (d_out.clone(), zeros());
-                plain_backward(&x, length, owned.weights(), &mut want_x, &mut gradients(&mut want));
+                plain_backward(&x, length, weights.view(), &mut want_x, &mut gradients(&mut want));
 
                 let x = transpose(&x, walks, length, false);
                 let (mut out, mut kept) = (x.clone(), [vec![0.0; rows * CACHED], vec![0.0; rows * CACHED]]);

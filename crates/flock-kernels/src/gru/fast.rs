@@ -77,7 +77,7 @@ impl Gru {
     ) {
         assert!(walks <= BLOCK && (walks == 0 || x.len().is_multiple_of(walks * D)));
         if !x.is_empty() {
-            self.engine.run(Forward::<false> { layer: self, x, walks, kept: [&mut [], &mut []], scratch });
+            self.engine.run(ForwardKernel::<false> { layer: self, x, walks, kept: [&mut [], &mut []], scratch });
         }
     }
 
@@ -92,12 +92,12 @@ impl Gru {
         assert!(walks <= BLOCK && (walks == 0 || x.len().is_multiple_of(walks * D)));
         assert!(kept.iter().all(|k| k.len() == x.len() / D * CACHED));
         if !x.is_empty() {
-            self.engine.run(Forward::<true> { layer: self, x, walks, kept, scratch });
+            self.engine.run(ForwardKernel::<true> { layer: self, x, walks, kept, scratch });
         }
     }
 }
 
-struct Forward<'a, const CACHE: bool> {
+struct ForwardKernel<'a, const CACHE: bool> {
     layer: &'a Gru,
     x: &'a mut [f32],
     walks: usize,
@@ -105,11 +105,11 @@ struct Forward<'a, const CACHE: bool> {
     scratch: &'a mut Scratch,
 }
 
-impl<const CACHE: bool> Kernel for Forward<'_, CACHE> {
+impl<const CACHE: bool> Kernel for ForwardKernel<'_, CACHE> {
     type Out = ();
     #[inline(always)]
     unsafe fn run<M: Mac>(self) {
-        let Forward { layer, x, walks, kept, scratch } = self;
+        let ForwardKernel { layer, x, walks, kept, scratch } = self;
         let units = D / M::K_PER;
         let rows = x.len() / D;
         for states in &mut scratch.states {
@@ -161,7 +161,7 @@ unsafe fn direction<M: Mac, const C: usize, const CACHE: bool>(
     let h = scratch.h.as_mut_ptr();
     let y = scratch.y.as_mut_ptr();
     let sums = scratch.sums.as_mut_ptr();
-    // SAFETY: `Forward::run` has sized every buffer; rows past the block's walks are spare ones.
+    // SAFETY: `ForwardKernel::run` has sized every buffer; rows past the block's walks are spare ones.
     unsafe {
         let mut before = scratch.zero.as_ptr();
         for step in 0..length {
@@ -330,9 +330,9 @@ pub(super) mod tests {
     use crate::simd::Precision;
     use crate::testing::{assert_close, engines, noise, shapes};
 
-    pub(in crate::gru) struct Owned(Vec<Vec<f32>>);
-    impl Owned {
-        pub(in crate::gru) fn new() -> Owned {
+    pub(in crate::gru) struct TestWeights(Vec<Vec<f32>>);
+    impl TestWeights {
+        pub(in crate::gru) fn new() -> TestWeights {
             // Uniform ±1/√D as at initialisation, twice as wide to reach into the gates' curves.
             let scale = 2.0 / (D as f32).sqrt() / 1.732;
             let mut parts: Vec<Vec<f32>> = Vec::new();
@@ -343,9 +343,9 @@ pub(super) mod tests {
             }
             parts.push(noise(30, D, 1.0));
             parts.push(noise(31, 2 * D * D, scale));
-            Owned(parts)
+            TestWeights(parts)
         }
-        pub(in crate::gru) fn weights(&self) -> Weights<'_> {
+        pub(in crate::gru) fn view(&self) -> Weights<'_> {
             let d = |i: usize| Direction {
                 w_ih: &self.0[4 * i],
                 w_hh: &self.0[4 * i + 1],
@@ -358,9 +358,9 @@ pub(super) mod tests {
 
     #[test]
     fn fast_equals_plain_on_odd_blocks() {
-        let owned = Owned::new();
+        let weights = TestWeights::new();
         for engine in engines() {
-            let layer = Gru::new(engine, owned.weights());
+            let layer = Gru::new(engine, weights.view());
             let mut scratch = Scratch::default();
             let all = [(1, 1), (1, 9), (3, 5), (4, 8), (5, 7), (7, 16), (11, 3), (12, 33)];
             for (walks, length) in shapes(&all, &[(1, 2)]) {
@@ -375,7 +375,7 @@ pub(super) mod tests {
                     }
                 };
                 let mut want = walk_major.clone();
-                plain(&mut want, length, owned.weights());
+                plain(&mut want, length, weights.view());
                 let mut x = vec![0.0; walk_major.len()];
                 transpose(&walk_major, &mut x, false);
                 layer.forward(&mut x, walks, &mut scratch);
@@ -389,10 +389,11 @@ pub(super) mod tests {
 
     #[test]
     fn saturated_gates_stay_finite() {
-        let owned = Owned(Owned::new().0.into_iter().map(|v| v.iter().map(|x| x * 1e4).collect()).collect());
+        let weights =
+            TestWeights(TestWeights::new().0.into_iter().map(|v| v.iter().map(|x| x * 1e4).collect()).collect());
         for engine in engines() {
             let mut x = noise(1, 4 * 3 * D, 1e3);
-            Gru::new(engine, owned.weights()).forward(&mut x, 3, &mut Scratch::default());
+            Gru::new(engine, weights.view()).forward(&mut x, 3, &mut Scratch::default());
             assert!(x.iter().all(|v| v.is_finite()), "{engine:?}");
         }
     }

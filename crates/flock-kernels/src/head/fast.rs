@@ -67,17 +67,17 @@ impl Head {
     fn layers(&self, q: &[f32], a: &mut [f32], b: &mut [f32], logits: &mut [f32]) {
         self.first.forward(q, None, a, Activation::Relu);
         self.second.forward(a, None, b, Activation::Relu);
-        self.engine.run(Last { head: self, x: b, logits });
+        self.engine.run(LastLayerKernel { head: self, x: b, logits });
     }
 }
 
-struct Last<'a> {
+struct LastLayerKernel<'a> {
     head: &'a Head,
     x: &'a [f32],
     logits: &'a mut [f32],
 }
 
-impl Kernel for Last<'_> {
+impl Kernel for LastLayerKernel<'_> {
     type Out = ();
     #[inline(always)]
     unsafe fn run<M: Mac>(self) {

@@ -36,11 +36,11 @@ impl Backward {
         let (n, k) = (self.transposed.k, self.transposed.n);
         assert!(x.len().is_multiple_of(k) && d_y.len() == x.len() / k * n && d_w.len() == n * k && d_b.len() == n);
         self.transposed.forward(d_y, None, d_x, Activation::None);
-        self.engine.run(Weights { x, d_y, d_w, d_b, k });
+        self.engine.run(WeightGradientKernel { x, d_y, d_w, d_b, k });
     }
 }
 
-struct Weights<'a> {
+struct WeightGradientKernel<'a> {
     x: &'a [f32],
     d_y: &'a [f32],
     d_w: &'a mut [f32],
@@ -48,11 +48,11 @@ struct Weights<'a> {
     k: usize,
 }
 
-impl Kernel for Weights<'_> {
+impl Kernel for WeightGradientKernel<'_> {
     type Out = ();
     #[inline(always)]
     unsafe fn run<M: Mac>(self) {
-        let Weights { x, d_y, d_w, d_b, k } = self;
+        let WeightGradientKernel { x, d_y, d_w, d_b, k } = self;
         let n = d_b.len();
         let mut rooms = [Aligned::<u32>::zeros(SEGMENT * k), Aligned::<u32>::zeros(SEGMENT * n)];
         for (x, d_y) in x.chunks(SEGMENT * k).zip(d_y.chunks(SEGMENT * n)) {

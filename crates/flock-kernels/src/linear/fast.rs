@@ -37,11 +37,11 @@ impl Linear {
         let count = rows.map_or(x.len() / self.k, <[u32]>::len);
         let last = rows.map_or(count, |r| r.iter().max().map_or(0, |&m| m as usize + 1));
         assert!(x.len() >= last * self.k && y.len() == count * self.n);
-        self.engine.run(Forward { layer: self, x, rows, y, count, activation });
+        self.engine.run(ForwardKernel { layer: self, x, rows, y, count, activation });
     }
 }
 
-struct Forward<'a> {
+struct ForwardKernel<'a> {
     layer: &'a Linear,
     x: &'a [f32],
     rows: Option<&'a [u32]>,
@@ -50,7 +50,7 @@ struct Forward<'a> {
     activation: Activation,
 }
 
-impl Kernel for Forward<'_> {
+impl Kernel for ForwardKernel<'_> {
     type Out = ();
     #[inline(always)]
     unsafe fn run<M: Mac>(self) {
@@ -68,9 +68,9 @@ impl Kernel for Forward<'_> {
 
 /// `K` is a constant so that a tile's rows are a known distance apart.
 #[inline(always)]
-unsafe fn forward<M: Mac, const C: usize, const K: usize>(job: Forward<'_>) {
+unsafe fn forward<M: Mac, const C: usize, const K: usize>(job: ForwardKernel<'_>) {
     const R: usize = 6;
-    let Forward { layer, x, rows, y, count, activation } = job;
+    let ForwardKernel { layer, x, rows, y, count, activation } = job;
     let (n, lanes) = (layer.n, M::V::LANES);
     let steps = K / M::K_PER;
     let mut staged = [[0u32; K]; CHUNK];

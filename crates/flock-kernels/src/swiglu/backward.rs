@@ -63,11 +63,11 @@ impl Backward {
     ) {
         assert!(x.len() == d_x.len() && x.len().is_multiple_of(D) && uv.len() == x.len() / D * 2 * F);
         assert!(d_w.d_norm.len() == D && [&*d_w.d_w1, &*d_w.d_w2, &*d_w.d_w3].iter().all(|w| w.len() == D * F));
-        self.engine.run(Run { layer: self, x, uv, d_x, d_w, scratch });
+        self.engine.run(BackwardKernel { layer: self, x, uv, d_x, d_w, scratch });
     }
 }
 
-struct Run<'a, 'w> {
+struct BackwardKernel<'a, 'w> {
     layer: &'a Backward,
     x: &'a [f32],
     uv: &'a [f32],
@@ -76,7 +76,7 @@ struct Run<'a, 'w> {
     scratch: &'a mut BackwardScratch,
 }
 
-impl Kernel for Run<'_, '_> {
+impl Kernel for BackwardKernel<'_, '_> {
     type Out = ();
     #[inline(always)]
     unsafe fn run<M: Mac>(self) {
@@ -116,7 +116,7 @@ unsafe fn segment<M: Mac, const C: usize>(
     let lanes = M::V::LANES;
     let (d_units, f_units) = (D / M::K_PER, 2 * F / M::K_PER);
     let count = x.len() / D;
-    // SAFETY: `Run::run` has sized the scratch for SEGMENT rows; `x`, `uv` and `d_x` have `count`.
+    // SAFETY: `BackwardKernel::run` has sized the scratch for SEGMENT rows; `x`, `uv` and `d_x` have `count`.
     unsafe {
         let (y, d_y, rows) = (s.y.as_mut_ptr(), s.d_y.as_mut_ptr(), s.rows.as_mut_ptr());
         for p in 0..count {

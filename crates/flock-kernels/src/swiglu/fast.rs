@@ -55,7 +55,7 @@ impl SwiGlu {
         scratch: &mut Scratch,
     ) {
         assert!(x.len().is_multiple_of(D));
-        self.engine.run(Forward::<false> { layer: self, x, uv: &mut [], scratch });
+        self.engine.run(ForwardKernel::<false> { layer: self, x, uv: &mut [], scratch });
     }
 
     /// The same, keeping `W₁ y` and `W₃ y` of each row for the way back.
@@ -66,18 +66,18 @@ impl SwiGlu {
         scratch: &mut Scratch,
     ) {
         assert!(x.len().is_multiple_of(D) && uv.len() == x.len() / D * 2 * F);
-        self.engine.run(Forward::<true> { layer: self, x, uv, scratch });
+        self.engine.run(ForwardKernel::<true> { layer: self, x, uv, scratch });
     }
 }
 
-struct Forward<'a, const CACHE: bool> {
+struct ForwardKernel<'a, const CACHE: bool> {
     layer: &'a SwiGlu,
     x: &'a mut [f32],
     uv: &'a mut [f32], // (P, 2F) if CACHE
     scratch: &'a mut Scratch,
 }
 
-impl<const CACHE: bool> Kernel for Forward<'_, CACHE> {
+impl<const CACHE: bool> Kernel for ForwardKernel<'_, CACHE> {
     type Out = ();
     #[inline(always)]
     unsafe fn run<M: Mac>(self) {

@@ -5,7 +5,7 @@
 //! time. Statements about literals are counted and left out.
 //!
 //! Turtle and RDF/XML abbreviate: prefixes, bases and entities stand for more than they take. What they may stand for is
-//! bounded by a [`Budget`], and `turtle.rs` and `rdfxml.rs` keep what the parsers hold in bounds too.
+//! bounded by a [`ExpansionBudget`], and `turtle.rs` and `rdfxml.rs` keep what the parsers hold in bounds too.
 
 pub(crate) mod prefixes;
 mod rdfxml;
@@ -24,13 +24,13 @@ use std::io::{BufRead, BufReader, Read};
 
 /// Blank nodes without a label, numbered over all files of one graph.
 #[derive(Default)]
-pub(crate) struct Anonymous {
+pub(crate) struct BlankNodeNumbers {
     numbers: HashMap<u128, usize>,
     /// Whether the format knows such nodes: N-Triples does not.
     possible: bool,
 }
 
-impl Anonymous {
+impl BlankNodeNumbers {
     /// Writes the name of `node` to `name`.
     fn name<'a>(&mut self, node: &BlankNode, name: &'a mut String) -> &'a str {
         // The parsers give such nodes a random number of 128 bits for a label, in hexadecimal. A node that has so long a
@@ -56,20 +56,20 @@ pub(crate) fn read(
     options: &LoadOptions,
     report: &mut LoadReport,
     prefixes: &mut Prefixes,
-    anonymous: &mut Anonymous,
+    blank_nodes: &mut BlankNodeNumbers,
     sink: &mut dyn FnMut(&str, &str, &str),
 ) -> Result<(), LoadError> {
-    anonymous.possible = source.format != Format::NTriples;
-    let mut pass = Pass { report, anonymous, sink };
+    blank_nodes.possible = source.format != Format::NTriples;
+    let mut statements = StatementSink { report, blank_nodes, sink };
     match source.format {
-        Format::RdfXml => rdfxml::read(source, &mut pass, prefixes),
-        Format::Turtle => turtle::read(source, options, &mut pass, prefixes),
-        _ => lines(source, &mut pass, options),
+        Format::RdfXml => rdfxml::read(source, &mut statements, prefixes),
+        Format::Turtle => turtle::read(source, options, &mut statements, prefixes),
+        _ => lines(source, &mut statements, options),
     }
 }
 
 /// N-Triples, line by line: a line of three plain IRIs is cut by hand, six times as fast; the parser gets the rest.
-fn lines(source: &mut Source<'_>, pass: &mut Pass<'_>, options: &LoadOptions) -> Result<(), LoadError> {
+fn lines(source: &mut Source<'_>, statements: &mut StatementSink<'_>, options: &LoadOptions) -> Result<(), LoadError> {
     let mut reader = BufReader::with_capacity(256 << 10, source.take_reader());
     let (mut line, mut number) = (Vec::new(), 0);
     loop {
@@ -83,23 +83,23 @@ fn lines(source: &mut Source<'_>, pass: &mut Pass<'_>, options: &LoadOptions) ->
         number += 1;
         if let Some([head, relation, tail]) = plain_triple(&line) {
             if names_too_long([head, relation, tail]) {
-                pass.bad(source, options, number, RowError::LongName)?;
+                statements.bad(source, options, number, RowError::LongName)?;
             } else {
-                pass.report.rows += 1;
-                (pass.sink)(head, relation, tail);
+                statements.report.rows += 1;
+                (statements.sink)(head, relation, tail);
             }
         } else if len == limit && !line.ends_with(b"\n") {
-            pass.bad(source, options, number, RowError::TooLong)?;
+            statements.bad(source, options, number, RowError::TooLong)?;
             if let Err(error) = reader.skip_until(b'\n') {
                 return Err(source.failed(error));
             }
         } else {
             for triple in NTriplesParser::new().for_slice(&line) {
                 match triple {
-                    Ok(triple) => pass.triple(source, options, || number, &triple)?,
+                    Ok(triple) => statements.triple(source, options, || number, &triple)?,
                     Err(error) => {
                         // The parser may find more to complain about: the line is bad once.
-                        pass.bad(source, options, number, row_error(&error))?;
+                        statements.bad(source, options, number, row_error(&error))?;
                         break;
                     }
                 }
@@ -164,13 +164,13 @@ pub(crate) fn declare<'a>(prefixes: &mut Prefixes, declared: impl Iterator<Item 
 /// What the names of a file may come to when they are written out in full, relative to what has been read of it. Names
 /// that repeat are counted each time they are written, so this bounds time as well as memory.
 #[derive(Default)]
-pub(crate) struct Budget {
+pub(crate) struct ExpansionBudget {
     /// Bytes read so far.
     pub(crate) read: u64,
     spent: u64,
 }
 
-impl Budget {
+impl ExpansionBudget {
     /// Any file may come to so much.
     const FLOOR: u64 = 64 << 20;
     /// Then so many bytes for each that is read: `x:1 ,` is 5 bytes, and a long namespace has 100.
@@ -179,8 +179,8 @@ impl Budget {
     /// Counts names, or what the parser writes out on the way to them.
     pub(crate) fn spend(&mut self, bytes: usize) -> Result<(), RowError> {
         self.spent = self.spent.saturating_add(bytes as u64);
-        if self.spent > Budget::FLOOR.saturating_add(self.read.saturating_mul(Budget::FACTOR)) {
-            return Err(RowError::Swelling { floor: Budget::FLOOR, factor: Budget::FACTOR });
+        if self.spent > ExpansionBudget::FLOOR.saturating_add(self.read.saturating_mul(ExpansionBudget::FACTOR)) {
+            return Err(RowError::Swelling { floor: ExpansionBudget::FLOOR, factor: ExpansionBudget::FACTOR });
         }
         Ok(())
     }
@@ -192,13 +192,13 @@ pub(crate) fn names_too_long(names: [&str; 3]) -> bool {
 }
 
 /// Statements on their way to the graph.
-pub(crate) struct Pass<'a> {
+pub(crate) struct StatementSink<'a> {
     report: &'a mut LoadReport,
-    anonymous: &'a mut Anonymous,
+    blank_nodes: &'a mut BlankNodeNumbers,
     sink: &'a mut dyn FnMut(&str, &str, &str),
 }
 
-impl Pass<'_> {
+impl StatementSink<'_> {
     pub(crate) fn bad(
         &mut self,
         source: &Source<'_>,
@@ -220,7 +220,7 @@ impl Pass<'_> {
         let (mut head, mut tail) = (String::new(), String::new());
         let tail = match &triple.object {
             Term::NamedNode(node) => node.as_str(),
-            Term::BlankNode(node) => self.anonymous.name(node, &mut tail),
+            Term::BlankNode(node) => self.blank_nodes.name(node, &mut tail),
             Term::Literal(_) => {
                 self.report.rows += 1;
                 self.report.literals += 1;
@@ -229,7 +229,7 @@ impl Pass<'_> {
         };
         let head = match &triple.subject {
             NamedOrBlankNode::NamedNode(node) => node.as_str(),
-            NamedOrBlankNode::BlankNode(node) => self.anonymous.name(node, &mut head),
+            NamedOrBlankNode::BlankNode(node) => self.blank_nodes.name(node, &mut head),
         };
         let relation = triple.predicate.as_str();
         if names_too_long([head, relation, tail]) {

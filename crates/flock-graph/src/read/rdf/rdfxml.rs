@@ -1,13 +1,13 @@
 //! RDF/XML, looked through before its parser sees it, so that what the parser makes of it stays in bounds.
 //!
 //! XML lets a short file stand for much: entities of entities, namespaces in every name, a base before every IRI. The
-//! parser writes all that out and tells nobody before. So a [`Guard`] stands between the file and the parser: it cuts the
+//! parser writes all that out and tells nobody before. So a [`EventGuard`] stands between the file and the parser: it cuts the
 //! file into events with the parser's own tokeniser (the same version of `quick-xml`), works out what each event comes to,
-//! and hands on the bytes of those that fit the [`Budget`]. The file is streamed; only one event is in memory at a time.
+//! and hands on the bytes of those that fit the [`ExpansionBudget`]. The file is streamed; only one event is in memory at a time.
 
 use super::prefixes::Prefixes;
 use super::turtle::MAX_DEPTH;
-use super::{Budget, Pass, declare, rdf_remedy};
+use super::{ExpansionBudget, StatementSink, declare, rdf_remedy};
 use crate::error::{LoadError, RowError};
 use crate::read::LoadOptions;
 use crate::read::rows::{MAX_NAME, MAX_ROW};
@@ -41,10 +41,14 @@ const MAX_MEMBERS: usize = 1 << 18;
 const XML: &[u8] = b"http://www.w3.org/XML/1998/namespace";
 const PARSE_TYPE: &[u8] = b"http://www.w3.org/1999/02/22-rdf-syntax-ns#parseType";
 
-/// Gives every statement to `pass`. After an error in XML nothing that follows can be trusted, so `lenient` does not apply.
-pub(crate) fn read(source: &mut Source<'_>, pass: &mut Pass<'_>, prefixes: &mut Prefixes) -> Result<(), LoadError> {
-    let guard = Rc::new(RefCell::new(Guard::new(source.take_reader())));
-    let mut triples = RdfXmlParser::new().for_reader(Gate(guard.clone()));
+/// Gives every statement to `statements`. After an error in XML nothing that follows can be trusted, so `lenient` does not apply.
+pub(crate) fn read(
+    source: &mut Source<'_>,
+    statements: &mut StatementSink<'_>,
+    prefixes: &mut Prefixes,
+) -> Result<(), LoadError> {
+    let guard = Rc::new(RefCell::new(EventGuard::new(source.take_reader())));
+    let mut triples = RdfXmlParser::new().for_reader(ParserInput(guard.clone()));
     let strict = LoadOptions::default();
     let mut declared = false;
     while let Some(triple) = triples.next() {
@@ -54,7 +58,7 @@ pub(crate) fn read(source: &mut Source<'_>, pass: &mut Pass<'_>, prefixes: &mut 
         }
         let line = || guard.borrow().line_at(triples.buffer_position());
         match triple {
-            Ok(triple) => pass.triple(source, &strict, line, &triple)?,
+            Ok(triple) => statements.triple(source, &strict, line, &triple)?,
             Err(RdfXmlParseError::Io(error)) => {
                 let refused = guard.borrow_mut().refused.take();
                 return Err(match refused {
@@ -73,19 +77,19 @@ pub(crate) fn read(source: &mut Source<'_>, pass: &mut Pass<'_>, prefixes: &mut 
 }
 
 /// What the parser reads from.
-struct Gate<'a>(Rc<RefCell<Guard<'a>>>);
+struct ParserInput<'a>(Rc<RefCell<EventGuard<'a>>>);
 
-impl Read for Gate<'_> {
+impl Read for ParserInput<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.0.borrow_mut().read(buffer)
     }
 }
 
 /// Hands events on that have been found to fit.
-struct Guard<'a> {
+struct EventGuard<'a> {
     tokens: NsReader<BufReader<Tee<'a>>>,
     event: Vec<u8>,
-    measure: Measure,
+    meter: ExpansionMeter,
     /// Whole events, of which `given` bytes are handed on. The parser has used up all before them.
     piece: Vec<u8>,
     given: usize,
@@ -97,15 +101,15 @@ struct Guard<'a> {
     refused: Option<(u64, RowError)>,
 }
 
-impl<'a> Guard<'a> {
-    fn new(reader: Box<dyn Read + 'a>) -> Guard<'a> {
+impl<'a> EventGuard<'a> {
+    fn new(reader: Box<dyn Read + 'a>) -> EventGuard<'a> {
         let mut tokens = NsReader::from_reader(BufReader::new(Tee { reader, bytes: Vec::new(), start: 0 }));
         // As the parser has it.
         tokens.config_mut().expand_empty_elements = true;
-        Guard {
+        EventGuard {
             tokens,
             event: Vec::new(),
-            measure: Measure::default(),
+            meter: ExpansionMeter::default(),
             piece: Vec::new(),
             given: 0,
             start: 0,
@@ -136,7 +140,7 @@ impl<'a> Guard<'a> {
             self.event.clear();
             let checked = match self.tokens.read_event_into(&mut self.event) {
                 Ok(Event::Eof) => None,
-                Ok(event) => Some(self.measure.check(&self.tokens, &event)),
+                Ok(event) => Some(self.meter.check(&self.tokens, &event)),
                 Err(quick_xml::Error::Io(_)) if self.tokens.get_ref().get_ref().too_long() => {
                     Some(Err(RowError::TooLong))
                 }
@@ -158,7 +162,7 @@ impl<'a> Guard<'a> {
             let from = self.start + self.piece.len() as u64;
             let len = until.map(|until| until.saturating_sub(from) as usize);
             self.tokens.get_mut().get_mut().take(len, &mut self.piece);
-            self.measure.budget.read = self.start + self.piece.len() as u64;
+            self.meter.budget.read = self.start + self.piece.len() as u64;
         }
         Ok(())
     }
@@ -211,11 +215,11 @@ impl Read for Tee<'_> {
 
 /// Works out what the parser will make of events.
 #[derive(Default)]
-struct Measure {
-    budget: Budget,
+struct ExpansionMeter {
+    budget: ExpansionBudget,
     /// What each entity comes to.
     entities: HashMap<String, usize>,
-    open: Vec<Element>,
+    open: Vec<OpenElement>,
     /// Of all open elements.
     prefixes: usize,
     prefix_bytes: usize,
@@ -223,7 +227,7 @@ struct Measure {
 
 /// An open element.
 #[derive(Clone, Default)]
-struct Element {
+struct OpenElement {
     /// Declared here.
     prefixes: usize,
     prefix_bytes: usize,
@@ -234,7 +238,7 @@ struct Element {
     children: usize,
 }
 
-impl Measure {
+impl ExpansionMeter {
     fn check(&mut self, tokens: &NsReader<BufReader<Tee<'_>>>, event: &Event<'_>) -> Result<(), RowError> {
         match event {
             Event::Start(start) | Event::Empty(start) => self.start(tokens, start),
@@ -260,7 +264,7 @@ impl Measure {
         }
         let (namespace, local) = tokens.resolve_element(start.name());
         let mut bytes = self.name(&namespace, local);
-        let mut element = Element { base: self.open.last().map_or(0, |e| e.base), ..Element::default() };
+        let mut element = OpenElement { base: self.open.last().map_or(0, |e| e.base), ..OpenElement::default() };
         let (mut attributes, mut longest) = (0, 0);
         // The parser stops at a broken attribute.
         for attribute in start.attributes().with_checks(false).map_while(Result::ok) {

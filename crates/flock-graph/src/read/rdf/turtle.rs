@@ -1,11 +1,11 @@
 //! Turtle, fed to its parser in small pieces, so that what the parser holds stays in bounds.
 //!
 //! Three things let a short file fill the memory: open brackets (each is a statement that waits), prefixes and bases (each
-//! is a copy of what it stands for), and names (each is written out in full). [`Outline`] counts brackets before the parser
-//! sees them, declarations are measured after every piece, and a [`Budget`] counts the names.
+//! is a copy of what it stands for), and names (each is written out in full). [`BracketScanner`] counts brackets before the parser
+//! sees them, declarations are measured after every piece, and a [`ExpansionBudget`] counts the names.
 
 use super::prefixes::Prefixes;
-use super::{Budget, Pass, declare, row_error};
+use super::{ExpansionBudget, StatementSink, declare, row_error};
 use crate::error::{LoadError, RowError};
 use crate::read::LoadOptions;
 use crate::read::rows::{MAX_NAME, MAX_ROW};
@@ -30,25 +30,25 @@ const MAX_NAMESPACES: usize = 4 << 20;
 /// Longer names are counted even if they are those of the statement before.
 const CHEAP: usize = 1 << 10;
 
-/// Gives every statement to `pass`.
+/// Gives every statement to `statements`.
 pub(crate) fn read(
     source: &mut Source<'_>,
     options: &LoadOptions,
-    pass: &mut Pass<'_>,
+    statements: &mut StatementSink<'_>,
     prefixes: &mut Prefixes,
 ) -> Result<(), LoadError> {
     let mut reader = source.take_reader();
     let mut parser = TurtleParser::new().low_level();
-    let (mut outline, mut names) = (Outline::new(), Written::default());
+    let (mut scanner, mut names) = (BracketScanner::new(), NameCounter::default());
     let (mut piece, mut held) = (Vec::with_capacity(PIECE), Vec::new());
     loop {
         piece.clear();
         let len = reader.by_ref().take(PIECE as u64).read_to_end(&mut piece).map_err(|e| source.failed(e))?;
-        outline.follow(&piece).map_err(|what| source.row(outline.line, what))?;
+        scanner.follow(&piece).map_err(|what| source.row(scanner.line, what))?;
         names.budget.read += len as u64;
         held.extend_from_slice(&piece);
         // The parser starts an unfinished token anew with every piece: a long one comes in pieces that double.
-        if len > 0 && held.len() < outline.token / 2 {
+        if len > 0 && held.len() < scanner.token / 2 {
             continue;
         }
         parser.extend_from_slice(&held);
@@ -59,17 +59,17 @@ pub(crate) fn read(
         while let Some(triple) = parser.parse_next() {
             match triple {
                 Ok(triple) => {
-                    names.count(&triple).map_err(|what| source.row(outline.line, what))?;
-                    pass.triple(source, options, || outline.line, &triple)?;
+                    names.count(&triple).map_err(|what| source.row(scanner.line, what))?;
+                    statements.triple(source, options, || scanner.line, &triple)?;
                 }
                 // The parser goes on with the next statement.
                 Err(error) => {
                     let line = error.location().start.line + 1;
-                    pass.bad(source, options, line, row_error(&error))?;
+                    statements.bad(source, options, line, row_error(&error))?;
                 }
             }
         }
-        declared(&parser).map_err(|what| source.row(outline.line, what))?;
+        declared(&parser).map_err(|what| source.row(scanner.line, what))?;
         if len == 0 {
             declare(prefixes, parser.prefixes());
             return Ok(());
@@ -95,13 +95,13 @@ fn declared(parser: &LowLevelTurtleParser) -> Result<(), RowError> {
 
 /// Names as they stand in the file: a subject or a property with many objects stands there once.
 #[derive(Default)]
-struct Written {
-    budget: Budget,
+struct NameCounter {
+    budget: ExpansionBudget,
     head: String,
     relation: String,
 }
 
-impl Written {
+impl NameCounter {
     fn count(&mut self, triple: &Triple) -> Result<(), RowError> {
         let mut bytes = match &triple.object {
             Term::NamedNode(node) => node.as_str().len(),
@@ -133,8 +133,8 @@ fn once(last: &mut String, name: &str) -> usize {
 ///
 /// It agrees with the parser up to the first error. What follows an error is read in lenient mode only, in which nobody
 /// reads files of strangers.
-struct Outline {
-    place: Place,
+struct BracketScanner {
+    place: ScannerState,
     /// Brackets that are open.
     depth: usize,
     /// Bytes of the token so far.
@@ -144,7 +144,7 @@ struct Outline {
 }
 
 #[derive(Copy, Clone)]
-enum Place {
+enum ScannerState {
     /// Between tokens or in a name or number.
     Plain,
     /// After a backslash in a name.
@@ -159,9 +159,9 @@ enum Place {
     Long(u8, u8, bool),
 }
 
-impl Outline {
-    fn new() -> Outline {
-        Outline { place: Place::Plain, depth: 0, token: 0, line: 1 }
+impl BracketScanner {
+    fn new() -> BracketScanner {
+        BracketScanner { place: ScannerState::Plain, depth: 0, token: 0, line: 1 }
     }
 
     fn follow(&mut self, bytes: &[u8]) -> Result<(), RowError> {
@@ -169,26 +169,28 @@ impl Outline {
             self.line += u64::from(byte == b'\n');
             self.token += 1;
             self.place = match self.place {
-                Place::Plain => self.plain(byte)?,
-                Place::Escape => Place::Plain,
-                Place::Iri if byte == b'>' => self.between(),
-                Place::Comment if matches!(byte, b'\n' | b'\r') => self.between(),
-                Place::Quotes(quote, 1) if byte == quote => Place::Quotes(quote, 2),
-                Place::Quotes(quote, 1) => Place::Short(quote, byte == b'\\'),
-                Place::Quotes(quote, _) if byte == quote => Place::Long(quote, 0, false),
+                ScannerState::Plain => self.plain(byte)?,
+                ScannerState::Escape => ScannerState::Plain,
+                ScannerState::Iri if byte == b'>' => self.between(),
+                ScannerState::Comment if matches!(byte, b'\n' | b'\r') => self.between(),
+                ScannerState::Quotes(quote, 1) if byte == quote => ScannerState::Quotes(quote, 2),
+                ScannerState::Quotes(quote, 1) => ScannerState::Short(quote, byte == b'\\'),
+                ScannerState::Quotes(quote, _) if byte == quote => ScannerState::Long(quote, 0, false),
                 // Two quotes were an empty string.
-                Place::Quotes(..) => self.plain(byte)?,
-                Place::Short(quote, true) => Place::Short(quote, false),
-                Place::Short(quote, false) if byte == quote => self.between(),
-                Place::Short(quote, false) => Place::Short(quote, byte == b'\\'),
-                Place::Long(quote, _, true) => Place::Long(quote, 0, false),
-                Place::Long(quote, 2, false) if byte == quote => self.between(),
-                Place::Long(quote, quotes, false) if byte == quote => Place::Long(quote, quotes + 1, false),
-                Place::Long(quote, _, false) => Place::Long(quote, 0, byte == b'\\'),
-                place @ (Place::Iri | Place::Comment) => place,
+                ScannerState::Quotes(..) => self.plain(byte)?,
+                ScannerState::Short(quote, true) => ScannerState::Short(quote, false),
+                ScannerState::Short(quote, false) if byte == quote => self.between(),
+                ScannerState::Short(quote, false) => ScannerState::Short(quote, byte == b'\\'),
+                ScannerState::Long(quote, _, true) => ScannerState::Long(quote, 0, false),
+                ScannerState::Long(quote, 2, false) if byte == quote => self.between(),
+                ScannerState::Long(quote, quotes, false) if byte == quote => {
+                    ScannerState::Long(quote, quotes + 1, false)
+                }
+                ScannerState::Long(quote, _, false) => ScannerState::Long(quote, 0, byte == b'\\'),
+                place @ (ScannerState::Iri | ScannerState::Comment) => place,
             };
             let (limit, error) = match self.place {
-                Place::Plain | Place::Escape | Place::Iri => (MAX_NAME, RowError::LongName),
+                ScannerState::Plain | ScannerState::Escape | ScannerState::Iri => (MAX_NAME, RowError::LongName),
                 _ => (MAX_ROW, RowError::TooLong),
             };
             if self.token > limit {
@@ -198,30 +200,30 @@ impl Outline {
         Ok(())
     }
 
-    fn between(&mut self) -> Place {
+    fn between(&mut self) -> ScannerState {
         self.token = 0;
-        Place::Plain
+        ScannerState::Plain
     }
 
-    fn plain(&mut self, byte: u8) -> Result<Place, RowError> {
+    fn plain(&mut self, byte: u8) -> Result<ScannerState, RowError> {
         let place = match byte {
-            b'<' => Place::Iri,
-            b'#' => Place::Comment,
-            b'"' | b'\'' => Place::Quotes(byte, 1),
-            b'\\' => return Ok(Place::Escape),
+            b'<' => ScannerState::Iri,
+            b'#' => ScannerState::Comment,
+            b'"' | b'\'' => ScannerState::Quotes(byte, 1),
+            b'\\' => return Ok(ScannerState::Escape),
             b'[' | b'(' => {
                 self.depth += 1;
                 if self.depth > MAX_DEPTH {
                     return Err(RowError::TooMany { what: "open brackets", limit: MAX_DEPTH });
                 }
-                Place::Plain
+                ScannerState::Plain
             }
             b']' | b')' => {
                 self.depth = self.depth.saturating_sub(1);
-                Place::Plain
+                ScannerState::Plain
             }
-            b' ' | b'\t' | b'\n' | b'\r' | b',' | b';' => Place::Plain,
-            _ => return Ok(Place::Plain),
+            b' ' | b'\t' | b'\n' | b'\r' | b',' | b';' => ScannerState::Plain,
+            _ => return Ok(ScannerState::Plain),
         };
         self.token = 0;
         Ok(place)
