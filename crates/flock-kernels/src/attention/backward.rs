@@ -1,10 +1,12 @@
-//! The way back through attention, beside [`plain_backward`](super::plain_backward). What the forward computed is computed anew.
+//! The SIMD backward of attention, beside [`plain_backward`](super::plain_backward). It recomputes
+//! the values of the forward.
 //!
-//! With `a` the weights of a head, `d` the gradient of what it attended to, and both score matrices kept a row per key:
+//! With `a` the weights of a head and `d` the gradient of its output, and both score matrices
+//! stored with a row per key:
 //! ```text
 //! d_v = a d      d_s = a ⊙ (v dᵀ − mean) / √D      d_q = d_sᵀ k      d_k = d_s q
 //! ```
-//! where `mean` is, for each query, the mean of its column of `v dᵀ` under its weights.
+//! For each query, `mean` is the average of its column of `v dᵀ` under its weights.
 
 use super::fast::{
     AttendKernel, Attention, Scratch, WalkScratch, columns, gather, gather_transposed, padded, product, project,
@@ -32,7 +34,7 @@ pub struct BackwardScratch {
     walk: WalkBackwardScratch,
 }
 
-/// One walk of one head, beside [`WalkScratch`].
+/// Buffers for one walk of one head, in addition to [`WalkScratch`].
 #[derive(Default)]
 struct WalkBackwardScratch {
     q: Aligned<f32>,            // (L, D)
@@ -55,7 +57,8 @@ impl Backward {
         Backward { forward: Attention::new(engine, w), heads: (0..HEADS).map(head).collect() }
     }
 
-    /// `d_x` comes in as the gradient of the output and leaves as that of the input; the weights' are added to `d_w`.
+    /// Takes the gradient of the output in `d_x` and replaces it with the gradient of the input.
+    /// Adds the gradients of the weights to `d_w`.
     pub fn run(
         &self,
         x: &[f32], // (L, walks, D), before the layer
@@ -101,7 +104,7 @@ impl Backward {
     }
 }
 
-/// One head's way back over every walk of a block.
+/// The backward of one head over every walk of a block.
 struct AttendBackwardKernel<'a> {
     qkv: &'a [Aligned<f32>; 3], // (L, walks, D)
     d_attended: &'a [f32],      // (L, walks, D)
@@ -149,7 +152,7 @@ impl Kernel for AttendBackwardKernel<'_> {
     }
 }
 
-/// The first `length` rows and columns, zeros past them in each row.
+/// Transposes the first `length` rows and columns, and fills the rest of each row with zeros.
 fn transpose(from: &[f32], length: usize, padded: usize, to: &mut [f32]) {
     for i in 0..length {
         let to = &mut to[i * padded..][..padded];
@@ -160,10 +163,11 @@ fn transpose(from: &[f32], length: usize, padded: usize, to: &mut [f32]) {
     }
 }
 
-/// `d` becomes, from the gradient of the weights `a`, that of the unscaled scores; down each column.
+/// Turns `d` from the gradient of the weights `a` into the gradient of the unscaled scores, column
+/// by column.
 ///
 /// # Safety
-/// Of the vector type. Both have `length` rows of `width` values, a multiple of 64.
+/// The rules of [`Vector`]. Both have `length` rows of `width` values, a multiple of 64.
 #[inline(always)]
 unsafe fn softmax_backward<V: Vector>(a: &[f32], d: &mut [f32], length: usize, width: usize) {
     let (a, d) = (a.as_ptr(), d.as_mut_ptr());

@@ -1,8 +1,9 @@
 //! The SIMD forward of attention, beside [`plain`](super::plain).
 //!
-//! The projections are [`Linear`] layers over a block of walks, time-major. Attention goes walk by walk in `f32`,
-//! all products in the register tiles of the weight gradients. Scores are kept transposed, a row per key: then a softmax runs
-//! down the columns, a vector of queries at a time.
+//! The projections are [`Linear`] layers over a block of walks, with time-major rows. Attention
+//! goes walk by walk in `f32`. All its products use the register tiles of the weight gradients.
+//! Scores are stored transposed, with a row per key, so that the softmax runs down the columns for
+//! a whole vector of queries.
 
 use super::{A, HEADS, Weights, add, scale};
 use crate::linear::outer::outer;
@@ -10,7 +11,7 @@ use crate::linear::{Activation, Linear};
 use crate::simd::{Engine, F32, Kernel, Mac, Vector};
 use crate::{Aligned, D, rmsnorm};
 
-/// Head `h` of the output layer: (D, D) out of (D, HEADS · D).
+/// Copies head `h` of the output layer: (D, D) out of (D, HEADS · D).
 pub(super) fn columns(out: &[f32], h: usize) -> Vec<f32> {
     out.chunks_exact(A).flat_map(|row| row[h * D..][..D].iter().copied()).collect()
 }
@@ -33,7 +34,7 @@ pub struct Scratch {
     pub(super) walk: WalkScratch,
 }
 
-/// One walk of one head; `padded` is the length to a whole number of tiles.
+/// Buffers for one walk of one head. `padded` is the length rounded up to a whole number of tiles.
 #[derive(Default)]
 pub(super) struct WalkScratch {
     q: Aligned<f32>,                  // (D, padded)
@@ -58,7 +59,7 @@ impl Attention {
         }
     }
 
-    /// The layer, in place, on the walks of a block.
+    /// Runs the layer in place on the walks of a block.
     pub fn forward(
         &self,
         x: &mut [f32], // (L, walks, D)
@@ -78,7 +79,7 @@ impl Attention {
         }
     }
 
-    /// Adds the positions to `x`, and norms it.
+    /// Adds the positions to `x` and writes the normed rows to `y`.
     pub(super) fn start(&self, x: &mut [f32], walks: usize, y: &mut Aligned<f32>) {
         for (x, p) in x.chunks_exact_mut((walks * D).max(1)).zip(self.position.chunks_exact(D)) {
             x.chunks_exact_mut(D).for_each(|x| add(x, p));
@@ -88,7 +89,7 @@ impl Attention {
     }
 }
 
-/// Queries, keys and values of one head.
+/// Computes the queries, keys and values of one head.
 pub(super) fn project(layers: &[Linear; 4], y: &[f32], qkv: &mut [Aligned<f32>; 3]) {
     for (layer, out) in layers.iter().zip(qkv) {
         out.resize(y.len());
@@ -96,7 +97,7 @@ pub(super) fn project(layers: &[Linear; 4], y: &[f32], qkv: &mut [Aligned<f32>; 
     }
 }
 
-/// One head's attention over every walk of a block.
+/// The attention of one head over every walk of a block.
 pub(super) struct AttendKernel<'a> {
     pub(super) qkv: &'a [Aligned<f32>; 3], // (L, walks, D)
     pub(super) walks: usize,
@@ -118,13 +119,13 @@ impl Kernel for AttendKernel<'_> {
     }
 }
 
-/// A length to a whole number of tiles, at every vector length.
+/// Rounds a length up to a whole number of tiles, at every vector length.
 pub(super) fn padded(length: usize) -> usize {
     length.next_multiple_of(64)
 }
 
 impl WalkScratch {
-    /// Reads walk `w` of a block.
+    /// Reads walk `w` of a block and sizes the buffers for it.
     pub(super) fn take(&mut self, q: &[f32], k: &[f32], v: &[f32], w: usize, walks: usize) {
         gather_transposed(q, w, walks, &mut self.q);
         gather_transposed(k, w, walks, &mut self.k);
@@ -137,7 +138,7 @@ impl WalkScratch {
     /// Fills `weights` and `out`.
     ///
     /// # Safety
-    /// Of the vector type. [`WalkScratch::take`] has been called.
+    /// The rules of [`Vector`]. [`WalkScratch::take`] has been called.
     #[inline(always)]
     pub(super) unsafe fn attend<V: Vector>(&mut self) {
         let length = self.v.len() / D;
@@ -152,10 +153,10 @@ impl WalkScratch {
     }
 }
 
-/// `c = Aᵀ B` over `rows` rows: `m` (even) rows of `n` columns, as many as `c` has.
+/// Computes `c = Aᵀ B` over `rows` rows. `c` has `m` rows (an even number) of `n` columns.
 ///
 /// # Safety
-/// Of the vector type. Operands have `rows` rows of at least `m` and `n` values; `n` is a multiple of 64.
+/// The rules of [`Vector`]. Operands have `rows` rows of at least `m` and `n` values; `n` is a multiple of 64.
 #[inline(always)]
 pub(super) unsafe fn product<V: Vector>(
     rows: usize,
@@ -179,10 +180,10 @@ pub(super) unsafe fn product<V: Vector>(
     }
 }
 
-/// Softmax down each column of the first `length` rows, after the scale of the scores.
+/// Scales the scores and runs a softmax down each column of the first `length` rows.
 ///
 /// # Safety
-/// Of the vector type. `s` has `length` rows of `width` values, a multiple of 64.
+/// The rules of [`Vector`]. `s` has `length` rows of `width` values, a multiple of 64.
 #[inline(always)]
 unsafe fn softmax<V: Vector>(s: &mut [f32], length: usize, width: usize) {
     let s = s.as_mut_ptr();
@@ -210,7 +211,7 @@ unsafe fn softmax<V: Vector>(s: &mut [f32], length: usize, width: usize) {
     }
 }
 
-/// Walk `w` of a block, (L, D).
+/// Copies walk `w` of a block as (L, D).
 pub(super) fn gather(from: &[f32], w: usize, walks: usize, to: &mut Aligned<f32>) {
     to.resize(from.len() / walks);
     for (to, from) in to.chunks_exact_mut(D).zip(from.chunks_exact(walks * D)) {
@@ -218,7 +219,7 @@ pub(super) fn gather(from: &[f32], w: usize, walks: usize, to: &mut Aligned<f32>
     }
 }
 
-/// Walk `w` of a block, (D, padded), zeros past its length.
+/// Copies walk `w` of a block as (D, padded), with zeros past its length.
 pub(super) fn gather_transposed(from: &[f32], w: usize, walks: usize, to: &mut Aligned<f32>) {
     let padded = padded(from.len() / (walks * D));
     to.resize(D * padded);
@@ -230,7 +231,7 @@ pub(super) fn gather_transposed(from: &[f32], w: usize, walks: usize, to: &mut A
     }
 }
 
-/// Puts a walk's rows back among those of the block.
+/// Copies the rows of walk `w` back into the block.
 pub(super) fn scatter(from: &[f32], w: usize, walks: usize, to: &mut [f32]) {
     for (from, to) in from.chunks_exact(D).zip(to.chunks_exact_mut(walks * D)) {
         to[w * D..][..D].copy_from_slice(from);

@@ -1,9 +1,11 @@
-//! The first half of the transformer that can stand in for the GRU (section 11 of the specification): learnt positions, then
-//! `x += Σ_h O_h a_h`, where head `h` of [`HEADS`] attends over all positions of a walk, in both directions, on `y = RMSNorm(x)`:
+//! The first half of a transformer layer, which can replace the GRU (section 11 of the
+//! specification). It adds learnt positions and then `x += Σ_h O_h a_h`. Head `h` of [`HEADS`]
+//! attends over all positions of a walk, in both directions, on `y = RMSNorm(x)`:
 //! ```text
 //! x_i += p_i      a_h,i = Σ_t softmax_t(q_i · k_t / √D) v_t      q = Q_h y    k = K_h y    v = V_h y
 //! ```
-//! Heads are as wide as the model. The feed-forward that follows is the GRU's own, [`swiglu`](crate::swiglu).
+//! Heads are as wide as the model. The feed-forward that follows is the same as after the GRU,
+//! [`swiglu`](crate::swiglu).
 
 mod backward;
 mod fast;
@@ -13,7 +15,8 @@ pub use fast::{Attention, Scratch};
 
 use crate::{D, linear, rmsnorm};
 
-/// Heads, each `D` wide: with them and its positions the layer has about as many parameters as the GRU it stands in for.
+/// Number of heads, each `D` wide. With three heads and its positions the layer has about as many
+/// parameters as the GRU.
 pub const HEADS: usize = 3;
 /// Width of all heads together.
 const A: usize = HEADS * D;
@@ -63,7 +66,7 @@ fn scale() -> f32 {
     1.0 / (D as f32).sqrt()
 }
 
-/// What the layer computes of one walk on its way.
+/// The intermediate values of one walk.
 struct PlainWalk {
     x: Vec<f32>,        // (L, D), with positions
     y: Vec<f32>,        // (L, D)
@@ -103,7 +106,7 @@ fn plain_walk(x: &[f32], w: Weights<'_>) -> PlainWalk {
     PlainWalk { x, y, qkv, weights, attended }
 }
 
-/// The definition, in place.
+/// Runs the layer in place. This is the definition.
 pub fn plain(
     x: &mut [f32], // (W, L, D)
     length: usize,
@@ -116,8 +119,9 @@ pub fn plain(
     }
 }
 
-/// Backward of [`plain`]. Its cache is the layer's input; the rest is computed anew. `d_x` comes in as the gradient of the
-/// output and leaves as that of the input, which it already is for the residual branch.
+/// Adds the gradients of [`plain`] to `d_w`. Recomputes everything from the input of the layer.
+/// `d_x` holds the gradient of the output before the call, and the gradient of the input after it.
+/// The residual branch needs no work: both of its gradients are equal.
 pub fn plain_backward(
     x: &[f32], // (W, L, D), before the layer
     length: usize,

@@ -1,21 +1,21 @@
-//! The way back through the consensus, beside [`plain_backward`](super::plain_backward).
+//! The SIMD backward of the consensus, beside [`plain_backward`](super::plain_backward).
 //!
-//! With `a` a row's weight in its group, `x̄ = Σ a x` the pooled row and `e = Wᵀ d` what the group's gradient `d` asks of it,
-//! per head:
+//! With `a` the weight of a row in its group, `x̄ = Σ a x` the pooled row, `d` the gradient of the
+//! group and `e = Wᵀ d` the gradient of the pooled row, per head:
 //! ```text
 //! d_x = a e + d_logit · w_logit      d_logit = a (x · e − x̄ · e)      d_W = d ⊗ x̄
 //! ```
-//! A group of one row has `a = 1` and no gradient for its logits. Groups go twelve at a time, so that `e` and `d_W` are products of
-//! matrices; their own rows are read in between.
+//! A group of one row has `a = 1` and no gradient for its logits. Groups go through twelve at a
+//! time, so that `e` and `d_W` are matrix products. The rows of the groups are read in between.
 
-use super::fast::{AHEAD, BATCH, GroupRows, add_rows, ask};
+use super::fast::{AHEAD, BATCH, GroupRows, add_rows, prefetch_next};
 use super::{Gradients, Groups, LOGITS, Side, Weights};
 use crate::linear::outer::{SEGMENT, outer};
 use crate::linear::tile;
 use crate::simd::{Engine, F32, Kernel, Mac, Vector};
 use crate::{Aligned, D, DH, H};
 
-/// Both sides' parameters as the way back reads them.
+/// The parameters for nodes and types, as the backward reads them.
 pub struct Backward {
     engine: Engine,
     values: [Aligned<f32>; 2], // (D, D)
@@ -26,7 +26,7 @@ pub struct Backward {
 #[derive(Default)]
 pub struct BackwardScratch {
     d: Aligned<f32>,        // (BATCH, D), of the groups' states
-    asked: Aligned<f32>,    // (H, BATCH, D): e
+    d_pooled: Aligned<f32>, // (H, BATCH, D): e
     pooled: Aligned<f32>,   // (H, BATCH, D): x̄
     weights: Vec<f32>,      // (rows of the group, H)
     d_logits: Aligned<f32>, // (P, LOGITS)
@@ -34,7 +34,7 @@ pub struct BackwardScratch {
 }
 
 impl Backward {
-    /// Takes both sides' parameters.
+    /// Copies the parameters for nodes and types.
     pub fn new(engine: Engine, node: Weights<'_>, ty: Weights<'_>) -> Backward {
         node.check();
         ty.check();
@@ -45,7 +45,8 @@ impl Backward {
         }
     }
 
-    /// Adds to `d_x` and to both sides' gradients. The states' own gradients pass unchanged: they are added to.
+    /// Adds to `d_x` and to the gradients for nodes and types. The gradients of the states
+    /// themselves pass unchanged, because the forward adds to the states.
     pub fn run(
         &self,
         x: &[f32],      // (P, D)
@@ -86,7 +87,7 @@ impl Kernel for BackwardKernel<'_, '_> {
         let BackwardKernel { layer, x, logits, groups, d_states, d_x, d_w, scratch: s } = self;
         let rows = x.len() / D;
         s.d.resize(BATCH * D);
-        s.asked.resize(H * BATCH * D);
+        s.d_pooled.resize(H * BATCH * D);
         s.pooled.resize(H * BATCH * D);
         s.d_logits.resize(rows * LOGITS);
         s.d_table.resize(LOGITS * D);
@@ -101,9 +102,9 @@ impl Kernel for BackwardKernel<'_, '_> {
                     d.copy_from_slice(&d_states[side as usize][g * D..][..D]);
                     d_w.d_value_bias.iter_mut().zip(d).for_each(|(b, d)| *b += *d);
                 }
-                // SAFETY: the scratch is sized above; `groups` lists rows of `x` and `d_x` (checked at the door).
+                // SAFETY: the scratch is sized above; `groups` lists rows of `x` and `d_x` (checked in `Backward::run`).
                 unsafe {
-                    asked::<M::V>(layer, side, s);
+                    d_pooled::<M::V>(layer, side, s);
                     for i in 0..count {
                         let rows = groups.rows(first + i);
                         let next = &groups.rows[(groups.starts[first + i] as usize + AHEAD).min(groups.rows.len())..];
@@ -157,30 +158,31 @@ impl Kernel for BackwardKernel<'_, '_> {
     }
 }
 
-/// `e[k] = W[k]ᵀ d[k]` of a batch of groups. (Rows of `d` past the last group give rows that nothing reads.)
+/// Computes `e[k] = W[k]ᵀ d[k]` of a batch of groups. Rows of `d` past the last group give rows
+/// that nothing reads.
 #[inline(always)]
-unsafe fn asked<V: Vector>(layer: &Backward, side: Side, s: &mut BackwardScratch) {
-    // SAFETY: `d` and `asked` hold BATCH rows; D columns of W are four vectors of 16 lanes, or eight of 8.
+unsafe fn d_pooled<V: Vector>(layer: &Backward, side: Side, s: &mut BackwardScratch) {
+    // SAFETY: `d` and `d_pooled` hold BATCH rows; D columns of W are four vectors of 16 lanes, or eight of 8.
     unsafe {
         for k in 0..H {
             let w = layer.values[side as usize].as_ptr().add(k * DH * D).cast();
-            let (d, to) = (s.d.as_ptr().add(k * DH), s.asked.as_mut_ptr().add(k * BATCH * D));
+            let (d, to) = (s.d.as_ptr().add(k * DH), s.d_pooled.as_mut_ptr().add(k * BATCH * D));
             if V::LANES == 16 {
                 for i in (0..BATCH).step_by(6) {
-                    asked_tile::<V, 6, 4>(d.add(i * D), w, to.add(i * D));
+                    d_pooled_tile::<V, 6, 4>(d.add(i * D), w, to.add(i * D));
                 }
             } else {
                 for i in 0..BATCH {
-                    asked_tile::<V, 1, 8>(d.add(i * D), w, to.add(i * D));
+                    d_pooled_tile::<V, 1, 8>(d.add(i * D), w, to.add(i * D));
                 }
             }
         }
     }
 }
 
-/// `R` rows of D columns: `C` vectors.
+/// Computes `R` rows of D columns, which are `C` vectors.
 #[inline(always)]
-unsafe fn asked_tile<V: Vector, const R: usize, const C: usize>(d: *const f32, w: *const u32, to: *mut f32) {
+unsafe fn d_pooled_tile<V: Vector, const R: usize, const C: usize>(d: *const f32, w: *const u32, to: *mut f32) {
     // SAFETY: the caller's promise; `w` has DH rows of D.
     unsafe {
         let mut acc = [[V::zero(); C]; R];
@@ -193,19 +195,19 @@ unsafe fn asked_tile<V: Vector, const R: usize, const C: usize>(d: *const f32, w
     }
 }
 
-/// The rows of one group, the `i`-th of its batch.
+/// Adds the gradients of the rows of one group, the `i`-th of its batch.
 #[inline(always)]
 unsafe fn group<V: Vector>(group: GroupRows<'_>, i: usize, d_x: &mut [f32], s: &mut BackwardScratch) {
     let GroupRows { x, logits, side, rows, next } = group;
     let own = side as usize * H;
-    // SAFETY: rows are below `x`'s count; `asked` and `pooled` hold (H, BATCH, D).
+    // SAFETY: rows are below `x`'s count; `d_pooled` and `pooled` hold (H, BATCH, D).
     unsafe {
-        let asked = |k: usize| s.asked.as_ptr().add((k * BATCH + i) * D);
+        let d_pooled = |k: usize| s.d_pooled.as_ptr().add((k * BATCH + i) * D);
         let pooled = s.pooled.as_mut_ptr();
         let weights = &mut s.weights;
         weights.clear();
         if let [p] = *rows {
-            ask(x, logits, next, 0);
+            prefetch_next(x, logits, next, 0);
             let d_logits = &mut s.d_logits[p as usize * LOGITS + own..][..H];
             d_logits.fill(0.0);
             for c in (0..D).step_by(V::LANES) {
@@ -213,7 +215,7 @@ unsafe fn group<V: Vector>(group: GroupRows<'_>, i: usize, d_x: &mut [f32], s: &
                 let (mut sum, row) = (V::load(to), V::load(x.as_ptr().add(p as usize * D + c)));
                 for k in 0..H {
                     row.store(pooled.add((k * BATCH + i) * D + c));
-                    sum = sum.add(V::load(asked(k).add(c)));
+                    sum = sum.add(V::load(d_pooled(k).add(c)));
                 }
                 sum.store(to);
             }
@@ -225,7 +227,7 @@ unsafe fn group<V: Vector>(group: GroupRows<'_>, i: usize, d_x: &mut [f32], s: &
         } else {
             pool_rows::<V, 2>(group, weights, i, pooled);
         }
-        let mean: [f32; H] = std::array::from_fn(|k| dot::<V>(asked(k), pooled.add((k * BATCH + i) * D)));
+        let mean: [f32; H] = std::array::from_fn(|k| dot::<V>(d_pooled(k), pooled.add((k * BATCH + i) * D)));
         for (&p, a) in rows.iter().zip(weights.chunks_exact(H)) {
             let at = p as usize * D;
             let mut dots = [V::zero(); H];
@@ -233,7 +235,7 @@ unsafe fn group<V: Vector>(group: GroupRows<'_>, i: usize, d_x: &mut [f32], s: &
                 let (row, to) = (V::load(x.as_ptr().add(at + c)), d_x.as_mut_ptr().add(at + c));
                 let mut sum = V::load(to);
                 for k in 0..H {
-                    let e = V::load(asked(k).add(c));
+                    let e = V::load(d_pooled(k).add(c));
                     dots[k] = row.mul_add(e, dots[k]);
                     sum = V::splat(a[k]).mul_add(e, sum);
                 }
@@ -246,7 +248,7 @@ unsafe fn group<V: Vector>(group: GroupRows<'_>, i: usize, d_x: &mut [f32], s: &
     }
 }
 
-/// `x̄` of a group, the `i`-th of its batch.
+/// Computes `x̄` of a group, the `i`-th of its batch.
 #[inline(always)]
 unsafe fn pool_rows<V: Vector, const C: usize>(group: GroupRows<'_>, weights: &[f32], i: usize, pooled: *mut f32) {
     // SAFETY: `weights` has a row of H for each row of the group, `pooled` holds (H, BATCH, D).
@@ -263,7 +265,7 @@ unsafe fn pool_rows<V: Vector, const C: usize>(group: GroupRows<'_>, weights: &[
     }
 }
 
-/// The weights of the rows, (rows, H).
+/// Computes the weights of the rows, (rows, H).
 #[inline(always)]
 unsafe fn softmax<V: Vector>(logits: &[f32], own: usize, rows: &[u32], weights: &mut Vec<f32>) {
     let mut max = [f32::NEG_INFINITY; H];
@@ -275,7 +277,7 @@ unsafe fn softmax<V: Vector>(logits: &[f32], own: usize, rows: &[u32], weights: 
     for (i, w) in weights.iter_mut().enumerate() {
         *w -= max[i % H];
     }
-    // Whole vectors: what lies past the last row is cut off again.
+    // Works on whole vectors. What lies past the last row is cut off again.
     let count = weights.len();
     weights.resize(count.next_multiple_of(V::LANES), 0.0);
     // SAFETY: the length is a whole number of vectors.
@@ -361,7 +363,8 @@ mod tests {
             assert_close(&got_x, &want_x, 3e-5, &format!("{engine:?}: d_x"));
             for (g, w) in got.iter().flatten().zip(want.iter().flatten()) {
                 let largest = w.iter().fold(0f32, |m, v| m.max(v.abs()));
-                // The logits' bias has no gradient (a softmax ignores it): only rounding is left of it.
+                // The bias of the logits has no gradient, because a softmax ignores it. Only
+                // rounding is left.
                 assert_close(g, w, 2e-5 * largest.max(1.0), &format!("{engine:?}"));
             }
         }

@@ -1,17 +1,20 @@
 //! The SIMD forward of the consensus, beside [`plain`](super::plain).
 //!
-//! The projection is linear, so `Σ w_p x_p` is pooled first, per head over the full width, and projected
-//! once per group instead of once per position. The denominator is at least one (the largest term is e⁰), so 1e-8 is
-//! below its rounding and is left out. A group of one position, the most common size, skips the pooling. Positions are
-//! visited once, in order within a group, in chunks of fixed size; from chunk to chunk the maximum may rise, and what was
-//! summed so far shrinks to it. The sums are the same bits however the groups are shared among threads.
+//! The projection is linear. So `Σ w_p x_p` is pooled first, per head over the full width, and
+//! projected once per group instead of once per position. The denominator is at least one, because
+//! the largest term is e⁰. An epsilon of 1e-8 is below its rounding and is left out. A group of one
+//! position, the most common size, needs no pooling.
+//!
+//! Positions are read once, in order within a group, in chunks of fixed size. When the maximum
+//! rises from one chunk to the next, the sums so far are scaled down to it. The sums have the same
+//! bits however the groups are shared among threads.
 
 use super::{Groups, LOGITS, Side, Weights};
 use crate::linear::{pack_panel, tile};
 use crate::simd::{Engine, Kernel, Mac, Vector, prefetch, prefetch_row};
 use crate::{Aligned, D, DH, H};
 
-/// Both sides' parameters packed for an engine.
+/// The parameters for nodes and types, packed for an engine.
 pub struct Consensus {
     engine: Engine,
     values: [Aligned<u32>; 2],       // ([node, type]), each (H, D / per, DH)
@@ -25,26 +28,28 @@ pub struct Consensus {
 pub struct Scratch {
     e: Aligned<f32>,          // (CHUNK_ROWS, H)
     pooled: Aligned<f32>,     // (H, D)
-    single: ProjectionBatch,  // a row each
-    several: ProjectionBatch, // H rows each
+    single: ProjectionBatch,  // groups of one row: one staged row each
+    several: ProjectionBatch, // larger groups: H staged rows each
 }
 
-/// Groups waiting to be projected together.
+/// Groups that wait to be projected together.
 #[derive(Default)]
 struct ProjectionBatch {
     staged: Aligned<u32>, // (BATCH, 1 or H, D / per)
     into: Vec<usize>,     // rows of the states
 }
 
-/// Positions pooled at a time within a group: their rows stay in L1 for the passes over them.
-const CHUNK_ROWS: usize = if cfg!(miri) { 4 } else { 64 }; // Miri reaches the second chunk in good time
-/// Rows between the one that is read and the one that is asked for: rows of a group lie anywhere.
+/// Positions of a group that are pooled together. Their rows stay in L1 while several loops read
+/// them.
+const CHUNK_ROWS: usize = if cfg!(miri) { 4 } else { 64 }; // small under Miri, to reach the second chunk quickly
+/// Distance, in rows, between the row that is read and the row that is prefetched. The rows of a
+/// group are scattered in memory.
 pub(super) const AHEAD: usize = 12;
 /// Groups projected at a time.
 pub(super) const BATCH: usize = 12;
 
 impl Consensus {
-    /// Packs both sides.
+    /// Packs the parameters for nodes and types.
     pub fn new(engine: Engine, node: Weights<'_>, ty: Weights<'_>) -> Consensus {
         node.check();
         ty.check();
@@ -55,7 +60,8 @@ impl Consensus {
             }
             Aligned::from_slice(&units)
         };
-        // Twice as many lanes as logits take two columns of a row at once, in neighbouring lanes.
+        // With twice as many lanes as logits, two columns of a row are taken at once, in
+        // neighbouring lanes.
         let lanes = engine.lanes();
         let at_once = lanes / LOGITS;
         let mut logits = Aligned::<f32>::zeros(LOGITS * D);
@@ -78,7 +84,7 @@ impl Consensus {
         }
     }
 
-    /// The logits of all heads of both sides, for every row.
+    /// Computes the logits of all heads, for nodes and types, for every row.
     pub fn logits(
         &self,
         x: &[f32],       // (P, D)
@@ -88,7 +94,8 @@ impl Consensus {
         self.engine.run(LogitsKernel { layer: self, x, out });
     }
 
-    /// Adds to the states of the groups `range` of `groups` what their rows say. `states` begins with the first of these groups.
+    /// Pools the rows of each group and adds the result to its state, for the groups `range` of
+    /// `groups`. `states` begins with the state of the first of these groups.
     pub fn pool(
         &self,
         side: Side,
@@ -138,7 +145,7 @@ impl Kernel for LogitsKernel<'_> {
     }
 }
 
-/// The logits of `R` rows.
+/// Computes the logits of `R` rows.
 #[inline(always)]
 unsafe fn logit_rows<V: Vector, const R: usize>(layer: &Consensus, x: *const f32, out: *mut f32) {
     let (w, pairs) = (layer.logits.as_ptr(), V::LANES == 2 * LOGITS);
@@ -201,10 +208,10 @@ impl Kernel for PoolKernel<'_> {
             let into = (id - ids[0]) as usize;
             prefetch_row(states.as_ptr().wrapping_add(into * D));
             // SAFETY: `groups` lists the numbers below its row count, which is `x`'s, and `states` reaches from the first id
-            // to the last (checked at the door); a batch has room for BATCH groups and is emptied when it is full.
+            // to the last (checked in `Consensus::pool`); a batch has room for BATCH groups and is emptied when it is full.
             unsafe {
                 if let [p] = rows {
-                    ask(x, logits, next, 0);
+                    prefetch_next(x, logits, next, 0);
                     let to = single.staged.as_mut_ptr().add(single.into.len() * units);
                     for c in (0..D).step_by(M::V::LANES) {
                         M::stage(M::V::load(x.as_ptr().add(*p as usize * D + c)), to, c);
@@ -236,32 +243,33 @@ impl Kernel for PoolKernel<'_> {
     }
 }
 
-/// Asks for the `i`-th of the rows to come.
+/// Prefetches the `i`-th of the next rows.
 #[inline(always)]
-pub(super) fn ask(x: &[f32], logits: &[f32], next: &[u32], i: usize) {
+pub(super) fn prefetch_next(x: &[f32], logits: &[f32], next: &[u32], i: usize) {
     if let Some(&p) = next.get(i) {
         prefetch(logits.as_ptr().wrapping_add(p as usize * LOGITS));
         prefetch_row(x.as_ptr().wrapping_add(p as usize * D));
     }
 }
 
-/// The rows of one group.
+/// The rows of one group, and what is needed to pool them.
 #[derive(Clone, Copy)]
 pub(super) struct GroupRows<'a> {
     pub(super) x: &'a [f32],
     pub(super) logits: &'a [f32],
     pub(super) side: Side,
     pub(super) rows: &'a [u32],
-    pub(super) next: &'a [u32], // rows to come, of this group and those after it
+    pub(super) next: &'a [u32], // the next rows to prefetch, of this group and of those after it
 }
 
-/// `H` values over and over.
+/// Repeats `H` values.
 #[inline(always)]
 fn repeated(v: [f32; H]) -> [f32; 16] {
     std::array::from_fn(|i| v[i % H])
 }
 
-/// Softmax-weighted means of the rows of one group, per head over the full width: stages `to` (H, D / per).
+/// Computes the softmax-weighted means of the rows of one group, per head over the full width, and
+/// stages them in `to` (H, D / per).
 #[inline(always)]
 unsafe fn pool_group<M: Mac, const C: usize>(
     group: GroupRows<'_>,
@@ -301,7 +309,7 @@ unsafe fn pool_group<M: Mac, const C: usize>(
             let part = GroupRows { rows: chunk, next: &group.next[next.min(group.next.len())..], ..group };
             let before = max;
             let sum = weigh::<M::V>(part, &mut max, e);
-            // What was added up against a smaller maximum shrinks to the new one.
+            // The sums so far belong to a smaller maximum. Scale them down to the new one.
             let shrink: [f32; H] =
                 std::array::from_fn(|k| if before[k] == max[k] { 1.0 } else { (before[k] - max[k]).exp() });
             for k in 0..H {
@@ -331,7 +339,8 @@ unsafe fn pool_group<M: Mac, const C: usize>(
     }
 }
 
-/// `e = exp(logit − max)` of at most CHUNK_ROWS rows, per head, and its sums; `max` first rises to theirs.
+/// Computes `e = exp(logit − max)` of at most CHUNK_ROWS rows, per head, and returns the sums.
+/// First raises `max` to the maximum of these rows.
 #[inline(always)]
 unsafe fn weigh<V: Vector>(group: GroupRows<'_>, max: &mut [f32; H], e: &mut [f32]) -> [f32; H] {
     let GroupRows { logits, side, rows, .. } = group;
@@ -346,7 +355,7 @@ unsafe fn weigh<V: Vector>(group: GroupRows<'_>, max: &mut [f32; H], e: &mut [f3
             top = std::array::from_fn(|k| if a[k] > top[k] { a[k] } else { top[k] });
         }
         *max = top;
-        // What is left of the last vector weighs nothing: 2⁻¹²⁶ beside a sum of at least one.
+        // The unused end of the last vector weighs nothing: 2⁻¹²⁶ beside a sum of at least one.
         e[count..count.next_multiple_of(V::LANES)].fill(f32::MIN);
         let (max, log2e) = (V::load(repeated(top).as_ptr()), V::splat(std::f32::consts::LOG2_E));
         let mut sums = V::zero();
@@ -366,7 +375,8 @@ unsafe fn weigh<V: Vector>(group: GroupRows<'_>, max: &mut [f32; H], e: &mut [f3
     }
 }
 
-/// `acc[k] += Σ e[i][k] · x[rows[i]]` over columns `c0..` of `C` vectors; asks for the rows to come on the first of them.
+/// Computes `acc[k] += Σ e[i][k] · x[rows[i]]` over `C` vectors of columns from `c0` on. Prefetches
+/// the next rows when `c0` is 0.
 #[inline(always)]
 pub(super) unsafe fn add_rows<V: Vector, const C: usize>(
     group: GroupRows<'_>,
@@ -379,7 +389,7 @@ pub(super) unsafe fn add_rows<V: Vector, const C: usize>(
     unsafe {
         for (i, &p) in rows.iter().enumerate() {
             if c0 == 0 {
-                ask(x, logits, next, i);
+                prefetch_next(x, logits, next, i);
             }
             let from = x.as_ptr().add(p as usize * D + c0);
             let mut v = [V::zero(); C];
@@ -396,8 +406,8 @@ pub(super) unsafe fn add_rows<V: Vector, const C: usize>(
     }
 }
 
-/// `states[into[i]][k] += W[k] row + b[k]` for a batch of staged groups, whose rows per head are `per_head` units apart
-/// (0: shared).
+/// Computes `states[into[i]][k] += W[k] row + b[k]` for a batch of staged groups. The rows of a
+/// group for different heads are `per_head` units apart; 0 means that all heads share one row.
 #[inline(always)]
 unsafe fn project<M: Mac, const R: usize, const C: usize>(
     layer: &Consensus,

@@ -1,4 +1,4 @@
-//! Which rows belong to which node or type: the order in which the fast consensus reads them.
+//! The rows of each node or type, in the order in which the fast consensus reads them.
 
 use crate::embed::{block_width, row_of};
 
@@ -7,22 +7,23 @@ use crate::embed::{block_width, row_of};
 pub struct Groups {
     /// Groups that have a row, ascending.
     pub(super) ids: Vec<u32>,
-    /// Where the rows of `ids[i]` begin in `rows`; one more at the end.
+    /// Where the rows of `ids[i]` begin in `rows`, with the end of the last group as an extra
+    /// entry.
     pub(super) starts: Vec<u32>,
     pub(super) rows: Vec<u32>,
     counts: Vec<u32>,
 }
 
 impl Groups {
-    /// Sorts positions (walk-major) by group, as time-major rows in blocks: a counting sort over `groups` groups.
-    /// Within a group the order is that of the positions.
+    /// Sorts positions by group: a counting sort over `groups` groups. `group` is walk-major. The
+    /// result lists time-major rows within blocks. Within a group the order of the positions stays.
     pub fn build(
         &mut self,
         groups: usize,
         group: &[u32], // (W, L), each < groups
         length: usize,
     ) {
-        // A rest would keep the rows of an earlier build.
+        // An incomplete walk at the end would keep the rows of an earlier build.
         assert!(group.len().is_multiple_of(length));
         self.counts.clear();
         self.counts.resize(groups, 0);
@@ -55,12 +56,12 @@ impl Groups {
         }
     }
 
-    /// Groups that have a row, ascending.
+    /// Lists the groups that have a row, ascending.
     pub fn ids(&self) -> &[u32] {
         &self.ids
     }
 
-    /// The rows of the `i`-th of [`Self::ids`].
+    /// Lists the rows of the `i`-th group of [`Self::ids`].
     pub fn rows(&self, i: usize) -> &[u32] {
         &self.rows[self.starts[i] as usize..self.starts[i + 1] as usize]
     }

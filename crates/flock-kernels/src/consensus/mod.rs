@@ -1,10 +1,11 @@
-//! Consensus: what all positions that visit a node (or show a type) say of it, pooled back onto it.
+//! Consensus: updates the state of each node (or type) with a weighted mean over all positions that
+//! visit the node (or show the type).
 //!
 //! For each group `g` (a node or a type) and head `k`, over the positions `p` of the group:
 //! ```text
 //! w_p = softmax_p(logit_k(x_p))        state[g][k] += Σ_p w_p · (W x_p + b)[k]
 //! ```
-//! where `[k]` is the k-th slice of 16. The published softmax adds 1e-8 to the denominator.
+//! `[k]` is the k-th slice of 16. The published softmax adds 1e-8 to the denominator.
 
 mod backward;
 mod fast;
@@ -19,7 +20,7 @@ use crate::{D, DH, H, SOFTMAX_EPS};
 /// Columns of a row of logits: `H` for nodes, then `H` for types.
 pub const LOGITS: usize = 2 * H;
 
-/// Which states are updated.
+/// The kind of states that are updated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Side {
     /// Node states.
@@ -28,7 +29,7 @@ pub enum Side {
     Type = 1,
 }
 
-/// Parameters of one side, nodes or types.
+/// Parameters for one kind of states, nodes or types.
 #[derive(Clone, Copy)]
 pub struct Weights<'a> {
     /// `to_*`, (D, D)
@@ -42,14 +43,15 @@ pub struct Weights<'a> {
 }
 
 impl Weights<'_> {
-    /// Kernels read without looking.
+    /// Checks lengths once: the kernels below use unchecked pointers.
     fn check(&self) {
         assert!(self.value.len() == D * D && self.value_bias.len() == D);
         assert!(self.logit.len() == H * D && self.logit_bias.len() == H);
     }
 }
 
-/// The definition: `states[g] +=` the pooled, projected rows of group `g`. Groups without a row keep their state.
+/// Adds the pooled and projected rows of group `g` to `states[g]`. Groups without a row keep their
+/// state. This loop is the definition.
 pub fn plain(
     x: &[f32],          // (P, D)
     group: &[u32],      // (P)
@@ -86,7 +88,7 @@ pub fn plain(
     }
 }
 
-/// Gradients of one side's parameters, shaped like [`Weights`].
+/// Gradients of the parameters, shaped like [`Weights`].
 pub struct Gradients<'a> {
     /// (D, D)
     pub d_value: &'a mut [f32],
@@ -98,7 +100,7 @@ pub struct Gradients<'a> {
     pub d_logit_bias: &'a mut [f32],
 }
 
-/// The weight of each row in its group's average, per head.
+/// Computes the weight of each row in the mean of its group, per head.
 fn plain_softmax(
     logit: &[f32], // (P, H)
     group: &[u32], // (P)
@@ -116,9 +118,11 @@ fn plain_softmax(
     (0..logit.len()).map(|i| e[i] / (total[at(i)] + SOFTMAX_EPS)).collect()
 }
 
-/// Backward of [`plain`]; values and weights are computed anew. The states' own gradient passes unchanged: they are
-/// added to. With `a` the weights, `∂a_p/∂logit_q = a_p (δ_pq − a_q)` within a group, ε or not; that the subtracted
-/// maximum moves too changes `a` by less than ε and is left out.
+/// Adds the gradients of [`plain`]. Recomputes values and weights. The gradient of the states
+/// themselves passes unchanged, because [`plain`] adds to them.
+///
+/// With weights `a`, `∂a_p/∂logit_q = a_p (δ_pq − a_q)` within a group, with or without ε. The
+/// subtracted maximum also depends on the logits. That changes `a` by less than ε and is left out.
 pub fn plain_backward(
     x: &[f32],     // (P, D)
     group: &[u32], // (P)
@@ -157,7 +161,8 @@ pub fn plain_backward(
     crate::linear::plain_backward(x, w.logit, &d_logit, d_x, d_w.d_logit, d_w.d_logit_bias, D);
 }
 
-/// The ablation of section 11: [`plain`] with equal weights. The logits' parameters have no part in it.
+/// Pools with equal weights instead of a softmax: the ablation of section 11. The parameters of the
+/// logits are not used.
 pub fn plain_mean(
     x: &[f32],          // (P, D)
     group: &[u32],      // (P)
@@ -174,7 +179,7 @@ pub fn plain_mean(
     }
 }
 
-/// Backward of [`plain_mean`]; the gradients of the logits' parameters stay as they are.
+/// Adds the gradients of [`plain_mean`]. The gradients of the logit parameters stay as they are.
 pub fn plain_mean_backward(
     x: &[f32],     // (P, D)
     group: &[u32], // (P)
@@ -193,7 +198,7 @@ pub fn plain_mean_backward(
     crate::linear::plain_backward(x, w.value, &d_value, d_x, d_w.d_value, d_w.d_value_bias, D);
 }
 
-/// One over each group's number of rows; infinite, and never read, for a group without.
+/// Returns 1 / (number of rows) for each group. It is infinite for an empty group, and never read.
 fn equal_shares(group: &[u32], groups: usize) -> Vec<f32> {
     let mut count = vec![0.0; groups];
     for &g in group {

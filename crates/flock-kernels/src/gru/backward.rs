@@ -1,12 +1,13 @@
-//! The way back through the GRU, beside [`plain_backward`](super::plain_backward).
+//! The SIMD backward of the GRU, beside [`plain_backward`](super::plain_backward).
 //!
 //! With `d` the gradient of h', per hidden unit:
 //! ```text
 //! d_z̃ = d (h − n) z (1 − z)      d_ñ = d (1 − z)(1 − n²)      d_r̃ = d_ñ · hn · r (1 − r)      d_hn = d_ñ · r
 //! d_h = d z + W_hrᵀ d_r̃ + W_hzᵀ d_z̃ + W_hnᵀ d_hn             d_y = W_irᵀ d_r̃ + W_izᵀ d_z̃ + W_inᵀ d_ñ
 //! ```
-//! Only `d_h` has to run step by step, against the direction of the forward; `d_y` and the weight gradients follow for a
-//! few steps of all walks together, while their rows are near.
+//! Only `d_h` has to go step by step, from the last step of the forward to the first. `d_y` and the
+//! weight gradients follow for a few steps of all walks together, while their rows are still in the
+//! near caches.
 
 use super::{CACHED, Gradients, Weights};
 use crate::linear::outer::{SEGMENT, add_rows, operand, outer};
@@ -15,10 +16,11 @@ use crate::rmsnorm::{row_backward, scale_of};
 use crate::simd::{Engine, Kernel, Mac, Vector, prefetch_row};
 use crate::{Aligned, BLOCK, D};
 
-/// Gradients of the gates: r̃, z̃, hn, ñ, each with room for a segment, so that rows of one gate are near each other: in one row
-/// of all four they would be a kilobyte apart, and fall into the same few sets of the cache.
+/// Number of gate gradients: r̃, z̃, hn, ñ. Each has a buffer of its own for a segment, so that its
+/// rows are close together. In one row for all four they would be a kilobyte apart and compete for
+/// the same few cache sets.
 const GATES: usize = 4;
-/// Where the rows of a gate begin, `units` of storage each.
+/// Returns where the rows of a gate begin. A row has `units` units.
 const fn gate_at(gate: usize, units: usize) -> usize {
     gate * SEGMENT * units
 }
@@ -68,13 +70,13 @@ impl Backward {
         }
     }
 
-    /// One block: `d_x` comes in as the gradient of the output and leaves as that of the input; the weights' are added
-    /// to `d_w`.
+    /// Runs one block. Takes the gradient of the output in `d_x` and replaces it with the gradient
+    /// of the input. Adds the gradients of the weights to `d_w`.
     pub fn run(
         &self,
         x: &[f32], // (L, walks, D), before the layer
         walks: usize,
-        kept: [&[f32]; 2], // (L, walks, CACHED), kept by the forward
+        kept: [&[f32]; 2], // (L, walks, CACHED), from `Gru::forward_cached`
         d_x: &mut [f32],   // (L, walks, D)
         d_w: &mut Gradients<'_>,
         scratch: &mut BackwardScratch,
@@ -155,7 +157,7 @@ unsafe fn back<M: Mac, const C: usize>(job: BackwardKernel<'_, '_>) {
     }
 }
 
-/// Through the output layer: `d_states = d_x W_out`, `d_W_out += d_xᵀ [→h; ←h]`.
+/// Goes back through the output layer: `d_states = d_x W_out`, `d_W_out += d_xᵀ [→h; ←h]`.
 #[inline(always)]
 unsafe fn project_back<M: Mac, const C: usize>(
     layer: &Backward,
@@ -200,7 +202,7 @@ unsafe fn project_back<M: Mac, const C: usize>(
     }
 }
 
-/// Through one direction: adds to `d_y` and to the direction's weight gradients.
+/// Goes back through one direction. Adds to `d_y` and to the weight gradients of the direction.
 #[inline(always)]
 unsafe fn direction_back<M: Mac, const C: usize>(
     layer: &Backward,
@@ -225,14 +227,14 @@ unsafe fn direction_back<M: Mac, const C: usize>(
             let steps = at_once.min(length - first);
             let count = steps * walks;
             for i in 0..steps {
-                // The forward's last step comes first.
+                // The last step of the forward comes first.
                 let step = length - 1 - (first + i);
                 let (t, before) =
                     if side == 0 { (step, step.wrapping_sub(1)) } else { (length - 1 - step, length - step) };
                 for b in 0..walks {
                     let (p, row) = (t * walks + b, i * walks + b);
                     let kept_now = kept.as_ptr().add(p * CACHED);
-                    // What the next step of the way back reads; it comes from far away, and the product below takes a while.
+                    // Prefetch what the next iteration reads. The product below hides the wait.
                     let next =
                         kept.as_ptr().wrapping_add(before.wrapping_mul(walks).wrapping_add(b).wrapping_mul(CACHED));
                     for k in 1..CACHED / D {
@@ -281,8 +283,8 @@ unsafe fn direction_back<M: Mac, const C: usize>(
                     }
                 }
             }
-            // The segment's rows are the steps `first..first + steps` of the way back: row r is position
-            // `row_at(r)` of the block.
+            // The rows of the segment are steps `first..first + steps`, counted from the last step
+            // of the forward. Row r is position `row_at(r)` of the block.
             let row_at = |row: usize| {
                 let step = length - 1 - (first + row / walks);
                 let t = if side == 0 { step } else { length - 1 - step };
@@ -304,7 +306,8 @@ unsafe fn direction_back<M: Mac, const C: usize>(
                     }
                 }
             }
-            // The normed inputs in the segment's order, over the gradients of the output layer, which are spent.
+            // The normed inputs in the segment's order. They overwrite the gradients of the output
+            // layer, which are no longer needed.
             let y = s.d_out.as_mut_ptr().cast::<f32>();
             for row in 0..count {
                 std::ptr::copy_nonoverlapping(s.y.as_ptr().add(row_at(row) * D), y.add(row * D), D);
@@ -312,7 +315,7 @@ unsafe fn direction_back<M: Mac, const C: usize>(
             let [room_g, room_h, room_y] = &mut s.rooms;
             let y_rows = operand::<M>(y, D, count, D, room_y.as_mut_ptr());
             let h_rows = operand::<M>(s.before.as_ptr(), D, count, D, room_h.as_mut_ptr());
-            // Which rows of W_i and of W_h a gate's gradient belongs to.
+            // The rows of W_i and of W_h that the gradient of a gate belongs to.
             for (gate, of_y, of_h) in
                 [(0, Some(0), Some(0)), (1, Some(1), Some(1)), (2, None, Some(2)), (3, Some(2), None)]
             {
@@ -339,7 +342,7 @@ mod tests {
     use crate::simd::Precision;
     use crate::testing::{assert_close, engines, noise, shapes};
 
-    /// Walk-major rows to time-major ones, or back.
+    /// Reorders walk-major rows to time-major ones, or back.
     fn transpose(from: &[f32], walks: usize, length: usize, back: bool) -> Vec<f32> {
         let mut out = vec![0.0; from.len()];
         for w in 0..walks {

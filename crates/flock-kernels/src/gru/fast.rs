@@ -1,10 +1,14 @@
 //! The SIMD forward of the GRU, beside [`plain`](super::plain).
 //!
-//! * A block of at most 12 walks goes through together, rows time-major: step `t` of all walks is contiguous.
-//! * Weights are packed in panels of hidden units, gate by gate; each gate of a panel is an ordinary 6-row tile over `y`
-//!   and then over `h` (n keeps the two apart), its sums parked in L1 until the panel's four are there.
-//! * −log₂e (r, z) and −2·log₂e (n) are folded into the weights, so that a gate needs `2^x` and no multiplication.
-//! * With `a = e^(−z̃)` and `b = e^(−2ñ)`: `h' = (a(1 − b) + h(1 + b)) / ((1 + a)(1 + b))`, one division for z and n.
+//! * A block of at most 12 walks goes through together. Rows are time-major: step `t` of all walks
+//!   is contiguous.
+//! * Weights are packed in panels of hidden units, gate by gate. Each gate of a panel is a 6-row
+//!   tile over `y` and then over `h`. (Gate n keeps these two sums apart.) The sums wait in L1
+//!   until all four of the panel are there.
+//! * The factors −log₂e (r, z) and −2·log₂e (n) are multiplied into the weights, so that a gate
+//!   needs `2^x` and no multiplication.
+//! * With `a = e^(−z̃)` and `b = e^(−2ñ)`, `h' = (a(1 − b) + h(1 + b)) / ((1 + a)(1 + b))`: one
+//!   division for z and n.
 
 use super::{CACHED, Direction, Weights};
 use crate::linear::{CHUNK, pack_panel, panel_columns, tile};
@@ -68,7 +72,7 @@ impl Gru {
         }
     }
 
-    /// Runs the layer in place on one block of `walks` (at most [`BLOCK`]), rows time-major.
+    /// Runs the layer in place on one block of `walks`, at most [`BLOCK`]. Rows are time-major.
     pub fn forward(
         &self,
         x: &mut [f32], // (L, walks, D)
@@ -81,7 +85,8 @@ impl Gru {
         }
     }
 
-    /// The same, keeping for each direction and row what the way back needs: h', r, z, n and `W_hn h + b_hn`.
+    /// Does the same as [`Gru::forward`], and keeps what the backward needs for each direction and
+    /// row: h', r, z, n and `W_hn h + b_hn`.
     pub fn forward_cached(
         &self,
         x: &mut [f32], // (L, walks, D)
@@ -142,7 +147,7 @@ impl<const CACHE: bool> Kernel for ForwardKernel<'_, CACHE> {
     }
 }
 
-/// One direction over all steps: fills `scratch.states[side]`.
+/// Runs one direction over all steps and fills `scratch.states[side]`.
 #[inline(always)]
 unsafe fn direction<M: Mac, const C: usize, const CACHE: bool>(
     layer: &Gru,
@@ -156,7 +161,7 @@ unsafe fn direction<M: Mac, const C: usize, const CACHE: bool>(
     let length = x.len() / (walks * D);
     let gates = layer.gates[side].as_ptr();
     let biases = layer.biases[side].as_ptr();
-    scratch.h.fill(0.0); // before its pointer is taken: a borrow after that would end what the pointer may do
+    scratch.h.fill(0.0); // before its pointer is taken, because a later borrow would invalidate the pointer
     let states = scratch.states[side].as_mut_ptr();
     let h = scratch.h.as_mut_ptr();
     let y = scratch.y.as_mut_ptr();
@@ -169,7 +174,8 @@ unsafe fn direction<M: Mac, const C: usize, const CACHE: bool>(
             for b in 0..walks {
                 let p = t * walks + b;
                 if CACHE {
-                    // Where the next step will write: far memory, which the products below give time to come near.
+                    // Prefetch the rows that the next step writes. The products below hide the
+                    // wait.
                     let next = if side == 0 { p + walks } else { p.wrapping_sub(walks) };
                     for k in 0..CACHED / D {
                         prefetch_row(kept.wrapping_add(next.wrapping_mul(CACHED)).wrapping_add(k * D));
@@ -214,16 +220,16 @@ unsafe fn direction<M: Mac, const C: usize, const CACHE: bool>(
     }
 }
 
-/// What the gates' weights and biases are multiplied by.
+/// Factors of the gates' weights and biases.
 const FOLD: [f32; 3] = {
     const LOG2E: f32 = std::f32::consts::LOG2_E;
     [-LOG2E, -LOG2E, -2.0 * LOG2E]
 };
 
-/// Room for one gate's sums: BLOCK rows of the widest panel.
+/// Size of the buffer for the sums of one gate: BLOCK rows of the widest panel.
 const GATE: usize = BLOCK * D;
 
-/// One gate of one panel for all walks: `sums[b] = bias + W a[b] (+ W₂ a₂[b])`.
+/// Computes one gate of one panel for all walks: `sums[b] = bias + W a[b] (+ W₂ a₂[b])`.
 #[inline(always)]
 unsafe fn gate<M: Mac, const C: usize>(
     w: *const u32,
@@ -257,13 +263,15 @@ unsafe fn gate<M: Mac, const C: usize>(
     }
 }
 
-/// The new state from the folded sums of r, z, n of `y`, n of `h`, and the old state.
+/// Computes the new state from the old state and the scaled sums of r, z, n over `y`, and n over
+/// `h`.
 #[inline(always)]
 unsafe fn blend<V: Vector>([r, z, n_of_y, n_of_h]: [V; 4], old: V) -> V {
     // SAFETY: elementwise; see `Vector`.
     unsafe {
         let one = V::splat(1.0);
-        // Beyond ±40 a gate is closed or open to the last bit; the bound keeps (1 + a)(1 + b) finite.
+        // Beyond ±40 a gate is fully closed or open in `f32`. The bound keeps (1 + a)(1 + b)
+        // finite.
         let r = r.clamp(-40.0, 40.0).exp2().add(one).recip();
         let a = z.clamp(-40.0, 40.0).exp2();
         let b = r.mul_add(n_of_h, n_of_y).clamp(-40.0, 40.0).exp2();
@@ -273,10 +281,11 @@ unsafe fn blend<V: Vector>([r, z, n_of_y, n_of_h]: [V; 4], old: V) -> V {
     }
 }
 
-/// [`blend`], with what it went through written to `kept` (five vectors, `D` apart).
+/// Computes the same as [`blend`], and writes h', r, z, n and `W_hn h + b_hn` to `kept`: five
+/// vectors, `D` apart.
 ///
 /// # Safety
-/// See [`Vector`].
+/// The rules of [`Vector`]. `kept` is valid for a row of `CACHED` values.
 #[inline(always)]
 unsafe fn blend_cached<V: Vector>([r, z, n_of_y, n_of_h]: [V; 4], old: V, kept: *mut f32) -> V {
     // SAFETY: the caller's row.
@@ -294,7 +303,7 @@ unsafe fn blend_cached<V: Vector>([r, z, n_of_y, n_of_h]: [V; 4], old: V, kept: 
     }
 }
 
-/// `x += W_out [→h; ←h]`.
+/// Computes `x += W_out [→h; ←h]`.
 #[inline(always)]
 unsafe fn project<M: Mac, const C: usize>(layer: &Gru, x: &mut [f32], scratch: &Scratch) {
     const R: usize = 6;
@@ -333,7 +342,8 @@ pub(super) mod tests {
     pub(in crate::gru) struct TestWeights(Vec<Vec<f32>>);
     impl TestWeights {
         pub(in crate::gru) fn new() -> TestWeights {
-            // Uniform ±1/√D as at initialisation, twice as wide to reach into the gates' curves.
+            // Uniform ±1/√D as at initialisation, but twice as wide, to reach the curved parts of
+            // the gates.
             let scale = 2.0 / (D as f32).sqrt() / 1.732;
             let mut parts: Vec<Vec<f32>> = Vec::new();
             for side in 0..2u64 {

@@ -1,5 +1,6 @@
-//! The sequence processor's first half: `x += W_out [→h; ←h]`, where `→h` and `←h` are a GRU run over each walk from
-//! its start and from its end, on `RMSNorm(x)`, from zero states.
+//! The first half of the sequence processor: `x += W_out [→h; ←h]`. The states `→h` and `←h` come
+//! from two GRUs over `RMSNorm(x)`. One reads each walk from its start, the other from its end.
+//! Both begin with zero states.
 //!
 //! Cell (gates in the order r, z, n):
 //! ```text
@@ -16,10 +17,11 @@ pub use fast::{Gru, Scratch};
 
 use crate::{D, rmsnorm};
 
-/// Values kept per row and direction: h', r, z, n, `W_hn h + b_hn`, each of width `D`.
+/// Values that the forward keeps for the backward, per row and direction: h', r, z, n and `W_hn h +
+/// b_hn`, each of width `D`.
 pub const CACHED: usize = 5 * D;
 
-/// Parameters of one direction, as in the checkpoint.
+/// Parameters of one direction, named and shaped as in the checkpoint.
 #[derive(Clone, Copy)]
 pub struct Direction<'a> {
     /// (3D, D)
@@ -37,14 +39,14 @@ pub struct Direction<'a> {
 pub struct Weights<'a> {
     /// (D)
     pub norm: &'a [f32],
-    /// From the start of the walk, and from its end.
+    /// From the start of the walk, then from its end.
     pub directions: [Direction<'a>; 2],
     /// (D, 2D)
     pub out: &'a [f32],
 }
 
 impl Weights<'_> {
-    /// Kernels read without looking.
+    /// Checks lengths once: the kernels below use unchecked pointers.
     fn check(&self) {
         assert!(self.norm.len() == D && self.out.len() == 2 * D * D);
         for d in &self.directions {
@@ -58,7 +60,7 @@ fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + (-x).exp())
 }
 
-/// The definition of one cell: `h` becomes `h'`.
+/// Runs one cell: `h` becomes `h'`. This loop is the definition.
 pub fn cell(
     y: &[f32],     // (D)
     h: &mut [f32], // (D)
@@ -77,7 +79,8 @@ pub fn cell(
     }
 }
 
-/// The definition of both directions: the concatenated states at each position.
+/// Runs both directions and writes their states side by side at each position. This loop is the
+/// definition.
 pub fn plain_states(
     y: &[f32],       // (W, L, D), normed
     out: &mut [f32], // (W, L, 2D)
@@ -96,7 +99,7 @@ pub fn plain_states(
     }
 }
 
-/// The definition of the layer, in place.
+/// Runs the layer in place. This is the definition.
 pub fn plain(
     x: &mut [f32], // (W, L, D)
     length: usize,
@@ -128,13 +131,13 @@ pub struct DirectionGradients<'a> {
 pub struct Gradients<'a> {
     /// (D)
     pub d_norm: &'a mut [f32],
-    /// From the start of the walk, and from its end.
+    /// From the start of the walk, then from its end.
     pub d_directions: [DirectionGradients<'a>; 2],
     /// (D, 2D)
     pub d_out: &'a mut [f32],
 }
 
-/// Backward of [`cell`]; the gates are computed anew.
+/// Adds the gradients of [`cell`]. Recomputes the gates.
 pub fn cell_backward(
     y: &[f32], // (D)
     h: &[f32], // (D), before the cell
@@ -152,7 +155,7 @@ pub fn cell_backward(
         let (jr, jz, jn) = (j, D + j, 2 * D + j);
         let (r, z) = (sigmoid(i[jr] + g[jr]), sigmoid(i[jz] + g[jz]));
         let n = (i[jn] + r * g[jn]).tanh();
-        // Before the activations: σ' = σ (1 − σ), tanh' = 1 − tanh².
+        // Gradients before the activations: σ' = σ (1 − σ), tanh' = 1 − tanh².
         let d_n = d_new[j] * (1.0 - z) * (1.0 - n * n);
         let d_z = d_new[j] * (h[j] - n) * z * (1.0 - z);
         let d_r = d_n * g[jn] * r * (1.0 - r);
@@ -164,10 +167,11 @@ pub fn cell_backward(
     crate::linear::plain_backward(h, w.w_hh, &d_g, d_h, d_w.d_w_hh, d_w.d_b_hh, D);
 }
 
-/// Backward of [`plain_states`], through time: each direction from its last step to its first.
+/// Adds the gradients of [`plain_states`]. Goes through each direction from its last step to its
+/// first.
 pub fn plain_states_backward(
     y: &[f32],      // (W, L, D), normed
-    states: &[f32], // (W, L, 2D), what the forward gave
+    states: &[f32], // (W, L, 2D), from the forward
     length: usize,
     directions: [Direction<'_>; 2],
     d_states: &[f32], // (W, L, 2D)
@@ -182,7 +186,7 @@ pub fn plain_states_backward(
             for step in (0..length).rev() {
                 let p = position(step);
                 let h = if step == 0 { &[0.0; D][..] } else { &states[state_at(position(step - 1))] };
-                // A state is read twice: by the output layer and by the next step.
+                // Two readers use a state: the output layer and the next step.
                 let mut d_new = d_h;
                 d_new.iter_mut().zip(&d_states[state_at(p)]).for_each(|(d, s)| *d += s);
                 d_h = [0.0; D];
@@ -193,8 +197,9 @@ pub fn plain_states_backward(
     }
 }
 
-/// Backward of [`plain`]. Its cache is the layer's input; the rest is computed anew. `d_x` comes in as the gradient of
-/// the output and leaves as that of the input, which it already is for the residual branch.
+/// Adds the gradients of [`plain`] to `d_w`. Recomputes everything from the input of the layer.
+/// `d_x` holds the gradient of the output before the call, and the gradient of the input after it.
+/// The residual branch needs no work: both of its gradients are equal.
 pub fn plain_backward(
     x: &[f32], // (W, L, D), before the layer
     length: usize,

@@ -1,4 +1,4 @@
-//! The way back through the head, beside [`plain_backward`](super::plain_backward).
+//! The SIMD backward of the head, beside [`plain_backward`](super::plain_backward).
 
 use super::{Gradients, HIDDEN, Weights};
 use crate::linear;
@@ -22,8 +22,8 @@ impl Backward {
         }
     }
 
-    /// Writes the rows' gradient, adds those of the parameters. `hidden` is what [`Head::forward_kept`](super::Head::forward_kept)
-    /// kept, and is overwritten.
+    /// Writes the gradient of the rows and adds those of the parameters. `hidden` comes from
+    /// [`Head::forward_kept`](super::Head::forward_kept) and is overwritten.
     pub fn run(
         &self,
         q: &[f32],                      // (C, D)
@@ -34,7 +34,7 @@ impl Backward {
     ) {
         let [a, b] = hidden;
         assert!(a.len() == d_logits.len() * HIDDEN && b.len() == a.len() && q.len() == d_logits.len() * D);
-        // `b` becomes its own gradient: a row is read before it is written.
+        // Turns `b` into its own gradient. Each row is read before it is written.
         for (b, &d) in b.chunks_exact_mut(HIDDEN).zip(d_logits) {
             d_w.d_b4[0] += d;
             for ((b, d_w4), w4) in b.iter_mut().zip(d_w.d_w4.iter_mut()).zip(&self.last) {
@@ -84,8 +84,8 @@ mod tests {
                     if engine.precision() == Precision::F32 {
                         assert_close(got, want, 3e-5, &what);
                     } else {
-                        // A hidden value near zero may round to the other side of the ramp, and its share is then wrong as a
-                        // whole: few of them are.
+                        // A hidden value near zero may round to the other side of the kink. Its
+                        // whole share is then wrong, but few values do this.
                         let norm = |v: &mut dyn Iterator<Item = f32>| v.map(|x| x * x).sum::<f32>().sqrt();
                         let off = norm(&mut got.iter().zip(want).map(|(g, w)| g - w));
                         assert!(off <= 0.3 * norm(&mut want.iter().copied()), "{what}: off by {off}");

@@ -28,7 +28,7 @@ pub struct Weights<'a> {
     pub b4: &'a [f32],
 }
 
-/// The definition.
+/// Scores each row. This is the definition.
 pub fn plain(
     q: &[f32],          // (C, D)
     logits: &mut [f32], // (C)
@@ -60,7 +60,8 @@ pub struct Gradients<'a> {
     pub d_b4: &'a mut [f32],
 }
 
-/// Backward of [`plain`]; the hidden layers are computed anew. The slope of relu at zero is zero.
+/// Adds the gradients of [`plain`]. Recomputes the hidden layers. The slope of relu at zero is
+/// zero.
 pub fn plain_backward(
     q: &[f32], // (C, D)
     w: Weights<'_>,

@@ -1,4 +1,4 @@
-//! The way back through a linear layer, beside [`plain_backward`](super::plain_backward).
+//! The SIMD backward of a linear layer, beside [`plain_backward`](super::plain_backward).
 
 use super::outer::{SEGMENT, operand, outer};
 use super::{Activation, Linear};

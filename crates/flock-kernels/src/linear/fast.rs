@@ -26,7 +26,8 @@ impl Linear {
         Linear { engine, k, n, units: Aligned::from_slice(&units), bias: Aligned::from_slice(b) }
     }
 
-    /// Applies the layer to the rows of `x` that `rows` lists (all rows if `None`): `y[i]` is that of `rows[i]`.
+    /// Applies the layer to the rows of `x` that `rows` lists, or to all rows if it is `None`.
+    /// `y[i]` belongs to `rows[i]`.
     pub fn forward(
         &self,
         x: &[f32],            // (P, K)
@@ -66,7 +67,8 @@ impl Kernel for ForwardKernel<'_> {
     }
 }
 
-/// `K` is a constant so that a tile's rows are a known distance apart.
+/// Computes the rows of a job. `K` is a constant, so that the distance between rows is known at
+/// compile time.
 #[inline(always)]
 unsafe fn forward<M: Mac, const C: usize, const K: usize>(job: ForwardKernel<'_>) {
     const R: usize = 6;
@@ -74,7 +76,7 @@ unsafe fn forward<M: Mac, const C: usize, const K: usize>(job: ForwardKernel<'_>
     let (n, lanes) = (layer.n, M::V::LANES);
     let steps = K / M::K_PER;
     let mut staged = [[0u32; K]; CHUNK];
-    // One pointer to write and to read through: a second borrow would end what the first may do.
+    // Writes and reads go through one pointer. A second borrow would invalidate it.
     let staged: *mut u32 = staged.as_flattened_mut().as_mut_ptr();
     let row = |i: usize| rows.map_or(i, |r| r[i] as usize);
     // SAFETY: `Linear::forward` has checked `x`, `rows` and `y`; a direct chunk is whole, so its tiles stay inside `x`.

@@ -1,4 +1,4 @@
-//! Linear layers: `y = W x + b`, and the register tiles under every matrix product of this crate.
+//! Linear layers, `y = W x + b`, and the register tiles of all matrix products in this crate.
 
 mod backward;
 mod fast;
@@ -9,16 +9,16 @@ pub use backward::Backward;
 pub use fast::Linear;
 pub(crate) use tile::{CHUNK, pack_panel, panel_columns, tile};
 
-/// What follows a linear layer.
+/// The function applied to the output of a linear layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Activation {
-    /// Nothing.
+    /// No function.
     None,
-    /// max(0, ·)
+    /// `max(0, y)`.
     Relu,
 }
 
-/// The definition: `y[p] = W x[p] + b` for every row.
+/// Computes `y[p] = W x[p] + b` for every row. This loop is the definition.
 pub fn plain(
     x: &[f32],     // (P, K)
     w: &[f32],     // (N, K)
@@ -35,7 +35,7 @@ pub fn plain(
     }
 }
 
-/// Backward of [`plain`].
+/// Adds the gradients of [`plain`].
 pub fn plain_backward(
     x: &[f32],       // (P, K)
     w: &[f32],       // (N, K)

@@ -1,16 +1,20 @@
-//! The register tile under every matrix product of this crate, and the panels of weights that it reads.
+//! The register tile of all matrix products in this crate, and the panels of weights that it reads.
 //!
-//! A product is computed in tiles of `R` rows by `C` vectors of columns, all accumulators in registers: per step of the
-//! inner dimension `C` weight vectors are loaded and `R` activations broadcast for `R · C` multiply-adds. AVX2 (16
-//! registers) takes 6×2 vectors, AVX-512 (32 registers) 6×4. Weights are packed once so that the tile reads them in
-//! order; a panel of them stays in L1 while a chunk of rows goes by.
+//! A tile is `R` rows by `C` vectors of columns, with all accumulators in registers. Each step of
+//! the inner dimension loads `C` weight vectors and broadcasts `R` activations for `R · C`
+//! multiply-adds. AVX2 (16 registers) has tiles of 6×2 vectors and AVX-512 (32 registers) of 6×4.
+//!
+//! Weights are packed once, in the order in which tiles read them. One panel of weights stays in L1
+//! while a chunk of rows goes by.
 
 use crate::simd::{Engine, Mac, Vector};
 
-/// Steps of a tile's inner loop that are written out: a loop of 64 steps ends in a mispredicted branch, one of 16 does not.
+/// Steps of a tile's inner loop that are unrolled. A loop of 64 steps ends in a mispredicted
+/// branch, a loop of 16 does not.
 pub(super) const UNROLL: usize = 4;
 
-/// `acc += A W` on `R × C` accumulators, over `steps` units of the inner dimension, a multiple of [`UNROLL`].
+/// Computes `acc += A W` on `R × C` accumulators. `steps` counts units of the inner dimension and
+/// is a multiple of [`UNROLL`].
 ///
 /// # Safety
 /// `a` reaches `R` rows `stride` units apart, `w` holds `steps` rows of `C` vectors.
@@ -42,10 +46,11 @@ pub(crate) unsafe fn tile<M: Mac, const R: usize, const C: usize>(
     }
 }
 
-/// Rows staged at a time: a panel of weights is read from L1 this many rows long.
+/// Rows that are staged together. A panel of weights in L1 serves this many rows.
 pub(crate) const CHUNK: usize = 24;
 
-/// Packs columns `n0..n0 + columns` of `Wᵀ` into one panel: (steps, columns) units. `at(n, k)` is the weight.
+/// Packs columns of `Wᵀ` into one panel of (steps, columns) units. `at(n, k)` is the weight of
+/// column `n` and inner element `k`.
 pub(crate) fn pack_panel(
     engine: Engine,
     units: &mut Vec<u32>,
@@ -62,7 +67,7 @@ pub(crate) fn pack_panel(
     }
 }
 
-/// Columns of a packed panel.
+/// Returns the number of columns of a packed panel.
 pub(crate) fn panel_columns(engine: Engine) -> usize {
     if engine.lanes() == 16 { 64 } else { 16 }
 }

@@ -58,7 +58,7 @@ impl Vector for Avx2 {
     }
     #[inline(always)]
     unsafe fn recip(self) -> Self {
-        // 12 bits, then one Newton step: y(2 − xy).
+        // The estimate has 12 bits. One Newton step, y(2 − xy), doubles them.
         unsafe {
             let y = _mm256_rcp_ps(self.0);
             let e = _mm256_fnmadd_ps(self.0, y, _mm256_set1_ps(2.0));

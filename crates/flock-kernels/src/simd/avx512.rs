@@ -1,4 +1,4 @@
-//! Vectors of sixteen lanes: AVX-512, and its bf16 products.
+//! Vectors of sixteen lanes: AVX-512. Also pairs of bf16 products: AVX512-BF16.
 
 use super::{Mac, Vector};
 use std::arch::x86_64::*;
@@ -113,7 +113,8 @@ impl Mac for Bf16 {
     #[inline(always)]
     unsafe fn stage_rows(even: Avx512, odd: Avx512, to: *mut u32) {
         unsafe {
-            // Rounded, a bf16 is the upper half of its `f32`: the even row goes to the lower half of the unit.
+            // A rounded bf16 is the upper half of its `f32`. The even row goes to the lower half of
+            // the unit.
             let low = _mm512_srli_epi32::<16>(_mm512_castps_si512(even.round_bf16().0));
             let high = _mm512_castps_si512(odd.round_bf16().0);
             _mm512_storeu_si512(to.cast(), _mm512_or_si512(low, high));

@@ -1,4 +1,5 @@
-//! Instruction sets and precisions as values: which of them this machine has, and how a kernel runs on one.
+//! Instruction sets and precisions as values: which of them this machine has, and how to run a
+//! kernel on them.
 
 #[cfg(target_arch = "x86_64")]
 use super::{Avx2, Avx512, Bf16};
@@ -9,7 +10,7 @@ use std::str::FromStr;
 /// An instruction set.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Level {
-    /// Eight-lane arrays, left to the compiler.
+    /// Arrays of eight lanes without intrinsics.
     Portable,
     /// AVX2 and FMA.
     Avx2,
@@ -17,7 +18,7 @@ pub enum Level {
     Avx512,
 }
 
-/// The precision of multiplications. Accumulators and states are `f32` in both.
+/// The precision of multiplications. Accumulators and states are always `f32`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Precision {
     /// 32-bit operands.
@@ -67,7 +68,7 @@ impl FromStr for Precision {
 }
 
 impl Level {
-    /// Whether this machine has it.
+    /// Tells whether this machine has the level.
     pub fn is_available(self) -> bool {
         match self {
             Level::Portable => true,
@@ -85,12 +86,15 @@ impl Level {
         }
     }
 
-    /// All levels of this machine, slowest first.
+    /// Lists all levels of this machine, slowest first.
     pub fn available() -> impl Iterator<Item = Level> {
         [Level::Portable, Level::Avx2, Level::Avx512].into_iter().filter(|l| l.is_available())
     }
 
-    /// The level `FLOCK_SIMD` names, or else the best of this machine.
+    /// Returns the level that `FLOCK_SIMD` names, or else the best level of this machine.
+    ///
+    /// # Errors
+    /// If `FLOCK_SIMD` names an unknown level, or one that this machine does not have.
     pub fn detect() -> Result<Level, String> {
         match std::env::var("FLOCK_SIMD") {
             Ok(name) if !name.is_empty() => {
@@ -105,7 +109,7 @@ impl Level {
     }
 }
 
-/// Whether bf16 products run on AVX512-BF16 rather than by emulation.
+/// Tells whether bf16 products run on AVX512-BF16. Otherwise they are emulated.
 pub fn has_native_bf16() -> bool {
     #[cfg(target_arch = "x86_64")]
     return is_x86_feature_detected!("avx512bf16");
@@ -113,7 +117,8 @@ pub fn has_native_bf16() -> bool {
     return false;
 }
 
-/// How an engine stores operands; packed weights must have been made for the same.
+/// How an engine stores operands. Weights can be used only by engines with the storage they were
+/// packed for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Storage {
     /// One `f32` per unit.
@@ -126,7 +131,8 @@ pub(crate) enum Storage {
 }
 
 impl Storage {
-    /// The unit of the neighbouring inner-dimension elements `w0`, `w1` (`w1` only for pairs).
+    /// Packs the neighbouring inner-dimension elements `w0` and `w1` into a unit. Only pairs use
+    /// `w1`.
     pub(crate) fn unit(self, w0: f32, w1: f32) -> u32 {
         match self {
             Storage::F32 => w0.to_bits(),
@@ -136,12 +142,13 @@ impl Storage {
     }
 }
 
-/// An instruction set and a precision: how kernels run.
+/// An instruction set and a precision to run kernels with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Engine {
     level: Level,
     storage: Storage,
-    /// Sixteen-lane portable vectors: the tile shapes of AVX-512 for tests on machines without it.
+    /// Whether portable vectors have sixteen lanes. They have the tile shapes of AVX-512, for tests
+    /// on machines without it.
     wide_portable: bool,
 }
 
@@ -149,12 +156,12 @@ pub struct Engine {
 pub(crate) trait Kernel {
     type Out;
     /// # Safety
-    /// Called by [`Engine::run`] alone, where `M`'s instructions are enabled.
+    /// Only [`Engine::run`] may call this, because it enables the instructions of `M`.
     unsafe fn run<M: Mac>(self) -> Self::Out;
 }
 
 impl Engine {
-    /// The engine for a level this machine has. `None` if it has not.
+    /// Makes an engine. Returns `None` if this machine does not have the level.
     pub fn new(level: Level, precision: Precision) -> Option<Engine> {
         let storage = match precision {
             Precision::F32 => Storage::F32,
@@ -165,14 +172,16 @@ impl Engine {
         level.is_available().then_some(Engine { level, storage, wide_portable: false })
     }
 
-    /// Every engine that can run here, for tests: all levels, both precisions, and the portable sixteen-lane one.
+    /// Lists every engine that can run here, for tests: all levels, both precisions, and portable
+    /// vectors of sixteen lanes.
     pub fn all() -> Vec<Engine> {
         let mut engines: Vec<Engine> = Level::available()
             .flat_map(|l| [Precision::F32, Precision::Bf16].into_iter().filter_map(move |p| Engine::new(l, p)))
             .collect();
         for storage in [Storage::F32, Storage::Rounded] {
             engines.push(Engine { level: Level::Portable, storage, wide_portable: true });
-            // AVX-512 without BF16 rounds instead of pairing: a machine that has both must test both.
+            // AVX-512 without BF16 uses rounded units instead of pairs. A machine that has both
+            // must test both.
             if has_native_bf16() && Level::Avx512.is_available() && storage == Storage::Rounded {
                 engines.push(Engine { level: Level::Avx512, storage, wide_portable: false });
             }
@@ -180,12 +189,12 @@ impl Engine {
         engines
     }
 
-    /// The instruction set.
+    /// Returns the instruction set.
     pub fn level(self) -> Level {
         self.level
     }
 
-    /// The precision of multiplications.
+    /// Returns the precision of multiplications.
     pub fn precision(self) -> Precision {
         match self.storage {
             Storage::F32 => Precision::F32,
@@ -193,7 +202,7 @@ impl Engine {
         }
     }
 
-    /// Whether bf16 is emulated here.
+    /// Tells whether this engine emulates bf16.
     pub fn is_emulated(self) -> bool {
         self.storage == Storage::Rounded
     }
@@ -206,7 +215,7 @@ impl Engine {
         if self.level == Level::Avx512 || self.wide_portable { 16 } else { 8 }
     }
 
-    /// Inner-dimension elements per unit.
+    /// Returns the number of inner-dimension elements in a unit.
     pub(crate) fn k_per(self) -> usize {
         if self.storage == Storage::Pairs { 2 } else { 1 }
     }

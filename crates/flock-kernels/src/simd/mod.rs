@@ -1,15 +1,18 @@
-//! One vector trait, three instruction sets; one multiply-accumulate trait, three ways to multiply.
+//! One vector trait for three instruction sets, and one multiply-accumulate trait for three ways to
+//! multiply.
 //!
-//! A kernel implements `Kernel` once, generic over [`Mac`]; `Engine::run` compiles it inside a function that has
-//! the instruction set enabled and picks among those at run time. `FLOCK_SIMD=avx512|avx2|portable` forces a level.
+//! A kernel implements `Kernel` once, generic over [`Mac`]. `Engine::run` compiles it inside
+//! functions that have an instruction set enabled, and picks one of them at run time.
+//! `FLOCK_SIMD=avx512|avx2|portable` forces a level.
 //!
-//! Staged operands are `u32` *units*: the bits of one `f32`, or of two neighbouring `bf16` (AVX512-BF16 multiplies
-//! pairs). bf16 without that instruction set is emulated: operands are rounded to bf16 but stay `f32` units, so the
-//! products are the same and only the order of additions differs.
+//! Operands are *staged*: copied into `u32` *units* in the order in which a kernel reads them. A
+//! unit holds the bits of one `f32`, or of two neighbouring `bf16` (AVX512-BF16 multiplies pairs).
+//! Without that instruction set bf16 is emulated: operands are rounded to bf16 but stay `f32`
+//! units. The products are then the same, and only the order of additions differs.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
-    reason = "the blocks are the bodies of trait methods: their argument is the contract on `Vector` and `Mac`"
+    reason = "the blocks are the bodies of trait methods; the contracts of `Vector` and `Mac` justify them"
 )]
 
 #[cfg(target_arch = "x86_64")]
@@ -29,11 +32,11 @@ use engine::Storage;
 pub use engine::{Engine, Level, Precision, has_native_bf16};
 pub use portable::Lanes;
 
-/// An `f32` vector of some instruction set.
+/// A vector of `f32` for one instruction set.
 ///
 /// # Safety
-/// Every method may be called only where the instruction set is present: they are, through `Engine::run` alone.
-/// Pointers must be valid for `LANES` elements; no alignment is needed.
+/// Call methods only where the instruction set is present. `Engine::run` guarantees this and is the
+/// only caller. Pointers must be valid for `LANES` elements and need no alignment.
 #[allow(missing_docs, clippy::missing_safety_doc)]
 pub trait Vector: Copy {
     const LANES: usize;
@@ -43,20 +46,21 @@ pub trait Vector: Copy {
     unsafe fn add(self, b: Self) -> Self;
     unsafe fn sub(self, b: Self) -> Self;
     unsafe fn mul(self, b: Self) -> Self;
-    /// `self · b + c`
+    /// Computes `self · b + c`.
     unsafe fn mul_add(self, b: Self, c: Self) -> Self;
     unsafe fn max(self, b: Self) -> Self;
     unsafe fn min(self, b: Self) -> Self;
-    /// To the nearest whole number.
+    /// Rounds to the nearest whole number.
     unsafe fn round(self) -> Self;
-    /// `self · 2^n` for whole `n` in −126..=127.
+    /// Computes `self · 2^n` for whole `n` in −126..=127.
     unsafe fn scale(self, n: Self) -> Self;
-    /// `1 / self` within two units in the last place, for normal numbers whose inverse is normal.
+    /// Computes `1 / self` within two units in the last place, for normal numbers whose inverse is
+    /// normal.
     unsafe fn recip(self) -> Self;
-    /// To the nearest bf16, ties to even, as an `f32`.
+    /// Rounds to the nearest bf16, ties to even, as an `f32`.
     unsafe fn round_bf16(self) -> Self;
     unsafe fn sum(self) -> f32;
-    /// Two neighbours over and over. `p` is valid for two elements.
+    /// Fills the lanes with two neighbouring elements in turn. `p` is valid for two elements.
     unsafe fn splat_pair(p: *const f32) -> Self;
     /// Writes the sums of neighbouring lanes: `LANES / 2` elements.
     unsafe fn store_pair_sums(self, p: *mut f32);
@@ -66,9 +70,10 @@ pub trait Vector: Copy {
         unsafe { Self::splat(0.0) }
     }
 
-    /// `2^self`, relative error below 2e-7. The caller keeps `self` in −126..=126.
+    /// Computes `2^self` with a relative error below 2e-7. The caller keeps `self` in −126..=126.
     ///
-    /// Degree-5 relative minimax polynomial of 2^f on [−½, ½] (Remez exchange, error 7.5e-8 before rounding).
+    /// The polynomial is the degree-5 relative minimax of 2^f on [−½, ½] (Remez exchange, error
+    /// 7.5e-8 before rounding).
     #[inline(always)]
     unsafe fn exp2(self) -> Self {
         const C: [f32; 6] = [1.000_000_1, 0.693_146_97, 0.240_221_2, 0.055_507_133, 0.009_675_541, 0.001_327_646_9];
@@ -91,7 +96,7 @@ pub trait Vector: Copy {
     }
 }
 
-/// Asks for the cache line at `p` to be brought near. A hint: any address will do.
+/// Prefetches the cache line at `p`. This is a hint, so any address is allowed.
 #[inline(always)]
 pub(crate) fn prefetch(p: *const f32) {
     #[cfg(target_arch = "x86_64")]
@@ -103,7 +108,7 @@ pub(crate) fn prefetch(p: *const f32) {
     let _ = p;
 }
 
-/// Asks for a whole row of width `D`.
+/// Prefetches a whole row of width `D`.
 #[inline(always)]
 pub(crate) fn prefetch_row(p: *const f32) {
     for line in 0..crate::D / 16 {
@@ -111,39 +116,41 @@ pub(crate) fn prefetch_row(p: *const f32) {
     }
 }
 
-/// The nearest bf16 of `x`, ties to even, as an `f32`.
+/// Rounds `x` to the nearest bf16, ties to even, as an `f32`.
 #[inline(always)]
 pub fn round_bf16(x: f32) -> f32 {
     let bits = x.to_bits();
     f32::from_bits(bits.wrapping_add(0x7fff + ((bits >> 16) & 1)) & 0xffff_0000)
 }
 
-/// How operands are stored and multiplied.
+/// A way to store and multiply operands.
 ///
 /// # Safety
-/// As for [`Vector`].
+/// The same rules as for [`Vector`].
 #[allow(missing_docs, clippy::missing_safety_doc)]
 pub trait Mac {
     type V: Vector;
     type Operand: Copy;
-    /// Inner-dimension elements per unit.
+    /// Number of inner-dimension elements in a unit.
     const K_PER: usize;
-    /// Whether a row of `f32` is its own staged row.
+    /// Whether a row of `f32` can be used as it is, without staging.
     const DIRECT: bool = false;
-    /// `LANES` weight units, one per output column.
+    /// Loads `LANES` weight units, one per output column.
     unsafe fn weights(p: *const u32) -> Self::Operand;
-    /// One activation unit in every lane.
+    /// Loads one activation unit into every lane.
     unsafe fn splat(p: *const u32) -> Self::Operand;
     unsafe fn mac(acc: Self::V, w: Self::Operand, a: Self::Operand) -> Self::V;
-    /// Writes `LANES` columns of one row, or of the pair (`even`, `odd`) of rows that one unit takes.
+    /// Writes `LANES` columns of one row. Where a unit holds two rows, writes those of the rows
+    /// `even` and `odd`.
     unsafe fn stage_rows(even: Self::V, odd: Self::V, to: *mut u32);
-    /// Writes `LANES` activations, elements `col..` of the row whose units start at `row`.
+    /// Writes `LANES` activations: the elements from `col` on of the row whose units start at
+    /// `row`.
     unsafe fn stage(v: Self::V, row: *mut u32, col: usize);
 }
 
-/// Full precision on any vector.
+/// Multiplies in full precision, on any vector.
 pub struct F32<V>(std::marker::PhantomData<V>);
-/// bf16 operands held as rounded `f32`, on any vector.
+/// Multiplies bf16 operands that are held as rounded `f32`, on any vector.
 pub struct Bf16Emulated<V>(std::marker::PhantomData<V>);
 
 impl<V: Vector> Mac for F32<V> {

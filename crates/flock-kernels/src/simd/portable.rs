@@ -1,9 +1,10 @@
-//! Vectors without intrinsics: arrays of lanes that the compiler turns into whatever the target has.
+//! Vectors without intrinsics: arrays of lanes, which the compiler maps to the instructions of the
+//! target.
 
 use super::{Vector, round_bf16};
 
-/// Vectors of `N` lanes without intrinsics. `N = 8` is the portable level; the tests also run `N = 16`, which has the
-/// tile shapes of AVX-512.
+/// A vector of `N` lanes without intrinsics. `N = 8` is the portable level. The tests also run `N =
+/// 16`, which has the tile shapes of AVX-512.
 #[derive(Clone, Copy)]
 pub struct Lanes<const N: usize>([f32; N]);
 
@@ -46,7 +47,7 @@ impl<const N: usize> Vector for Lanes<N> {
     }
     #[inline(always)]
     unsafe fn mul_add(self, b: Self, c: Self) -> Self {
-        // Two roundings: a fused one would be a library call where the hardware has none.
+        // Rounds twice. A fused operation would be a library call where the hardware has none.
         Self(std::array::from_fn(|i| self.0[i] * b.0[i] + c.0[i]))
     }
     #[inline(always)]
@@ -59,7 +60,8 @@ impl<const N: usize> Vector for Lanes<N> {
     }
     #[inline(always)]
     unsafe fn round(self) -> Self {
-        // Adding 1.5·2²³ leaves no room for a fraction: rounds to nearest without a library call.
+        // A sum of at least 2²³ has no room for a fraction. So this rounds to nearest without a
+        // library call.
         const MAGIC: f32 = 12_582_912.0;
         self.map(|x| (x + MAGIC) - MAGIC)
     }

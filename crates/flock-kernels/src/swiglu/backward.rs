@@ -1,7 +1,8 @@
-//! The way back through the feed-forward, beside [`plain_backward`](super::plain_backward).
+//! The SIMD backward of the feed-forward, beside [`plain_backward`](super::plain_backward).
 //!
-//! A segment of rows at a time: `d_gated = d_x W₂`, elementwise to `d_u` and `d_v`, `d_y = d_u W₁ + d_v W₃`, the norm; and,
-//! while the rows are near, the three weight gradients.
+//! For each segment of rows it computes `d_gated = d_x W₂`, from it `d_u` and `d_v` element by
+//! element, then `d_y = d_u W₁ + d_v W₃`, then the gradient of the norm. The three weight gradients
+//! are computed while the rows are still in the near caches.
 
 use super::{Gradients, Weights};
 use crate::linear::outer::{SEGMENT, operand, outer};
@@ -52,11 +53,12 @@ impl Backward {
         }
     }
 
-    /// `d_x` comes in as the gradient of the output and leaves as that of the input; the weights' are added to `d_w`.
+    /// Takes the gradient of the output in `d_x` and replaces it with the gradient of the input.
+    /// Adds the gradients of the weights to `d_w`.
     pub fn run(
         &self,
         x: &[f32],       // (P, D), before the layer
-        uv: &[f32],      // (P, 2F), kept by the forward
+        uv: &[f32],      // (P, 2F), from `SwiGlu::forward_cached`
         d_x: &mut [f32], // (P, D)
         d_w: &mut Gradients<'_>,
         scratch: &mut BackwardScratch,
@@ -134,7 +136,7 @@ unsafe fn segment<M: Mac, const C: usize>(
             for p in (0..count).step_by(R) {
                 let mut acc = [[M::V::zero(); C]; R];
                 tile::<M, R, C>(&mut acc, d_units, s.d_out.as_ptr().add(p * d_units), d_units, panel);
-                // The next segment's rows, which come from far away, a share with each tile.
+                // Prefetch the rows of the next segment, a share with each tile.
                 let share = R * 2 * F / (F / (C * lanes));
                 let ahead = (SEGMENT + p) * 2 * F + f0 / (C * lanes) * share;
                 for line in (0..share).step_by(16) {
@@ -162,7 +164,7 @@ unsafe fn segment<M: Mac, const C: usize>(
                 }
             }
         }
-        // Weight gradients, before `d_x` changes.
+        // The weight gradients come first, because `d_x` changes below.
         let [room_rows, room_y, room_d] = &mut s.staged;
         let (wide, wide_stride) = operand::<M>(rows, 3 * F, count, 3 * F, room_rows.as_mut_ptr());
         let y_rows = operand::<M>(y, D, count, D, room_y.as_mut_ptr());

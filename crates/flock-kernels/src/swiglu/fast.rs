@@ -1,7 +1,7 @@
 //! The SIMD forward of the feed-forward, beside [`plain`](super::plain).
 //!
-//! A chunk of rows is normed and staged once; `W₁` and `W₃` are packed side by side, so that a tile has
-//! both factors of a hidden unit in registers and writes only their product.
+//! Each chunk of rows is normed and staged once. `W₁` and `W₃` are packed side by side, so that a
+//! tile has both factors of a hidden unit in registers and writes only their product.
 
 use super::Weights;
 use crate::linear::{CHUNK, pack_panel, panel_columns, tile};
@@ -58,7 +58,8 @@ impl SwiGlu {
         self.engine.run(ForwardKernel::<false> { layer: self, x, uv: &mut [], scratch });
     }
 
-    /// The same, keeping `W₁ y` and `W₃ y` of each row for the way back.
+    /// Does the same as [`SwiGlu::forward`], and keeps `W₁ y` and `W₃ y` of each row for the
+    /// backward.
     pub fn forward_cached(
         &self,
         x: &mut [f32],  // (P, D)
@@ -98,7 +99,7 @@ impl<const CACHE: bool> Kernel for ForwardKernel<'_, CACHE> {
     }
 }
 
-/// One chunk of rows; `C` vectors of columns a tile, `HALF` of them for each factor.
+/// Runs one chunk of rows. A tile has `C` vectors of columns, `HALF` of them for each factor.
 #[inline(always)]
 unsafe fn chunk<M: Mac, const C: usize, const HALF: usize, const CACHE: bool>(
     layer: &SwiGlu,
@@ -129,7 +130,7 @@ unsafe fn chunk<M: Mac, const C: usize, const HALF: usize, const CACHE: bool>(
                 let mut acc = [[M::V::zero(); C]; R];
                 tile::<M, R, C>(&mut acc, d_units, y.add(p * d_units), d_units, panel);
                 if CACHE {
-                    // Where the next chunk will write: far memory, a share with each tile.
+                    // Prefetch the rows that the next chunk writes, a share with each tile.
                     let share = R * 2 * F / (F / (HALF * lanes));
                     let ahead = (CHUNK + p) * 2 * F + f0 / (HALF * lanes) * share;
                     for line in (0..share).step_by(16) {
@@ -144,7 +145,8 @@ unsafe fn chunk<M: Mac, const C: usize, const HALF: usize, const CACHE: bool>(
                             a.store(at);
                             b.store(at.add(F));
                         }
-                        // At the bound σ(a) is 2^-100: the product is zero to the last bit of any sum it enters.
+                        // At the bound σ(a) is 2^-100, so the product is too small to change any
+                        // sum.
                         let e = a.mul(minus_log2e).clamp(-100.0, 100.0).exp2();
                         let v = a.mul(b).mul(e.add(one).recip());
                         M::stage(v, u.add((p + i) * f_units), f0 + c * lanes);

@@ -1,4 +1,5 @@
-//! The sequence processor's second half: `x += W₂ (silu(W₁ y) ⊙ W₃ y)`, `y = RMSNorm(x)`, `silu(u) = u σ(u)`.
+//! The second half of the sequence processor: `x += W₂ (silu(W₁ y) ⊙ W₃ y)` with `y = RMSNorm(x)`
+//! and `silu(u) = u σ(u)`.
 
 mod backward;
 mod fast;
@@ -22,13 +23,13 @@ pub struct Weights<'a> {
 }
 
 impl Weights<'_> {
-    /// Kernels read without looking.
+    /// Checks lengths once: the kernels below use unchecked pointers.
     fn check(&self) {
         assert!(self.norm.len() == D && [self.w1, self.w3, self.w2].iter().all(|w| w.len() == F * D));
     }
 }
 
-/// The definition, in place.
+/// Runs the layer in place. This is the definition.
 pub fn plain(
     x: &mut [f32], // (P, D)
     w: Weights<'_>,
@@ -60,8 +61,9 @@ pub struct Gradients<'a> {
     pub d_w2: &'a mut [f32],
 }
 
-/// Backward of [`plain`]. Its cache is the layer's input; the rest is computed anew. `d_x` comes in as the gradient of
-/// the output and leaves as that of the input, which it already is for the residual branch.
+/// Adds the gradients of [`plain`] to `d_w`. Recomputes everything from the input of the layer.
+/// `d_x` holds the gradient of the output before the call, and the gradient of the input after it.
+/// The residual branch needs no work: both of its gradients are equal.
 pub fn plain_backward(
     x: &[f32], // (P, D), before the layer
     w: Weights<'_>,
