@@ -13,6 +13,22 @@ use crate::{Aligned, BLOCK, D};
 /// All five slices have one entry per position, in the order (W, L): all positions of the first
 /// walk, then those of the second, and so on. This is a borrowed view and cheap to copy. Whoever
 /// records walks owns the vectors.
+///
+/// ```
+/// use flock_kernels::embed::Positions;
+///
+/// // Two walks of three positions.
+/// let positions = Positions {
+///     node_name: &[0, 1, 0, 0, 1, 2],
+///     type_name: &[3, 0, 0, 3, 0, 1],
+///     mark: &[7, 0, 5, 3, 1, 0],
+///     node: &[0, 4, 0, 2, 4, 1],
+///     ty: &[0, 1, 1, 0, 1, 2],
+/// };
+/// let second = positions.slice(3, 6);
+/// assert_eq!((positions.len(), second.len()), (6, 3));
+/// assert_eq!((second.node, second.mark), (&[2, 4, 1][..], &[3, 1, 0][..]));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Positions<'a> {
     /// Row of `E_node`: the node's name, counted in the order of first visit in the walk.
@@ -23,14 +39,28 @@ pub struct Positions<'a> {
     /// Row of `E_mark`: the direction (0 to 3), plus 4 for the first query flag and 8 for the
     /// second.
     pub mark: &'a [u8],
-    /// Row of `N`: the local id of the node in its query.
+    /// Row of `N`: the id of the node. The fast model numbers nodes within a query (local ids), the
+    /// plain model uses the ids of the graph.
     pub node: &'a [u32],
-    /// Row of `T`: the local id of the type in its query.
+    /// Row of `T`: the id of the type, numbered in the same way.
     pub ty: &'a [u32],
 }
 
 impl<'a> Positions<'a> {
-    /// Positions `from..to`.
+    /// Returns the number of positions, W · L.
+    pub fn len(&self) -> usize {
+        self.node.len()
+    }
+
+    /// Tells whether there are no positions.
+    pub fn is_empty(&self) -> bool {
+        self.node.is_empty()
+    }
+
+    /// Returns the positions `from..to`.
+    ///
+    /// # Panics
+    /// If some slice is shorter than `to`.
     pub fn slice(&self, from: usize, to: usize) -> Positions<'a> {
         Positions {
             node_name: &self.node_name[from..to],
