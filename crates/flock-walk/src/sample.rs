@@ -1,14 +1,17 @@
-//! Drawing walks: O(1) a move (O(log) of what is hidden at the node, under a mask), one random word a move.
+//! Drawing walks. A move takes O(1) time and one random word. Under a mask it takes O(log) of what
+//! is hidden at the node.
 //!
-//! - **Next node.** With `c` candidates in a row of slots and the node just left among them, draw one of the first `c - 1`; if it
-//!   is the node just left, take the last instead. Each of the other `c - 1` has the same chance, and nothing is searched. The
-//!   node just left is always among the candidates, since every edge can be walked both ways.
-//! - **Label.** The word's place within the chosen slot's share is again a uniform word; it picks a half-step and a coin.
-//! - **Memory.** A move is two dependent reads, record then slot. [`WALKERS`] walks advance in turns, each read asked for a turn
-//!   before it is needed, so that the waits overlap.
+//! - **Next node.** There are `c` candidates in a row of slots, and the node just left is one of
+//!   them. Draw one of the first `c - 1`. If it is the node just left, take the last one instead.
+//!   So each of the other `c - 1` has the same chance, without a search. The node just left is
+//!   always a candidate, because every edge can be walked both ways.
+//! - **Label.** The place of the word within the share of the chosen slot is again a uniform word.
+//!   It picks a half-step and a coin.
+//! - **Memory.** A move is two dependent reads: a record, then a slot. [`WALKERS`] walks advance in
+//!   turns, and each read is prefetched one turn before it is needed. So the waits overlap.
 //!
-//! The masked sampler sees the same rows with some slots skipped, so it draws, bit for bit, the walks of the graph rebuilt
-//! without the hidden edges.
+//! The masked sampler sees the same rows and skips some slots. So it draws the same walks, bit for
+//! bit, as on a graph rebuilt without the hidden edges.
 
 use crate::prefetch::prefetch;
 use crate::query::{WalkOptions, WalkQuery};
@@ -19,23 +22,25 @@ use flock_graph::topology::{Arrays, NodeRecord, Slot, Step};
 use flock_graph::{Mask, NodeId, Topology, TypeId};
 use std::ops::Range;
 
-/// Walks advanced in turns. More of them hide more of the wait out of cache and cost a little in it: see `docs/walks.md`.
+/// Number of walks that advance in turns. More of them hide more of the wait when the graph is not
+/// in cache, and cost a little when it is: see `docs/walks.md`.
 const WALKERS: usize = 16;
-/// No node has this id: ids are below a `u32` count.
+/// An id that no node has: ids are below a `u32` count.
 const NOWHERE: u32 = u32::MAX;
 /// The direction of "no step".
 const NO_STEP: u8 = 3;
 
-/// Raw walks, one after the other; every vector has walks · L entries.
+/// Raw walks, one after the other. Every vector has W · L entries, one per position.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Walks {
-    /// Positions `L` of a walk.
+    /// Number of positions `L` of a walk.
     pub length: usize,
     /// The node at each position.
     pub nodes: Vec<NodeId>, // (W, L)
     /// The type of the step into each position.
     pub types: Vec<TypeId>, // (W, L)
-    /// The direction of that step: 0 along its edge, 1 against it or around a self-loop, 3 no step.
+    /// The direction of that step: 0 along its edge, 1 against it or around a self-loop, 3 for no
+    /// step.
     pub dirs: Vec<u8>, // (W, L)
 }
 
@@ -59,10 +64,12 @@ impl Walks {
     }
 }
 
-/// Samples the walks `range` of a query's `3n` or `4n` into slices of `range.len() · L` entries.
+/// Samples the walks `range`, out of the `3n` or `4n` of a query, into slices of `range.len() · L`
+/// entries.
 ///
-/// The bits do not depend on how the walks are cut into ranges, so threads may share a query. With many ranges, prepare
-/// [`Starts`] once and call [`sample_from`]. A node the topology does not know is walked as an isolated one.
+/// The result does not depend on how the walks are cut into ranges, so threads may share a query.
+/// For many ranges, prepare [`Starts`] once and call [`sample_from`]. A node that the topology does
+/// not know counts as isolated.
 ///
 /// # Panics
 /// If the range or the slices do not fit the query.
@@ -82,7 +89,8 @@ pub fn sample(
     sample_from(&starts, topology, mask, options, range, nodes, types, dirs);
 }
 
-/// As [`sample`], from prepared starts; graph, mask and options must be those the starts were prepared with.
+/// Does the same as [`sample`] from prepared starts. Pass the graph, mask and options with which
+/// the starts were prepared.
 ///
 /// # Panics
 /// If the range or the slices do not fit the query.
@@ -123,11 +131,11 @@ pub fn sample_from(
     }
 }
 
-/// Where a block of up to [`WALKERS`] walks is written.
+/// The output of a block of up to [`WALKERS`] walks.
 struct BlockOutput<'a> {
     walks: usize,
     length: usize,
-    nodes: &'a mut [NodeId], // (walks, length), as the other two
+    nodes: &'a mut [NodeId], // (walks, length), like the other two
     types: &'a mut [TypeId],
     dirs: &'a mut [u8],
 }
@@ -142,8 +150,9 @@ impl<'a> BlockOutput<'a> {
     #[inline(always)]
     fn put_node(&mut self, walk: usize, position: usize, node: NodeId) {
         debug_assert!(walk < self.walks && position < self.length);
-        // SAFETY: `new` checked that there are walks * length entries; `walk_block`, the only caller, has `walk < walks` because
-        // it keeps that many walkers, and `position < length` by its loops. Checked writes make the sampler 7 % slower.
+        // SAFETY: `new` checked that there are walks * length entries. The only callers, `walk_block` and
+        // `restarting_block`, keep `walks` walkers, so `walk < walks`, and their loops end at
+        // `length`. Checked writes make the sampler 7 % slower.
         unsafe { *self.nodes.get_unchecked_mut(walk * self.length + position) = node };
     }
 
@@ -159,19 +168,20 @@ impl<'a> BlockOutput<'a> {
     }
 }
 
-/// One walk on its way. A move is made in three turns: [`aim`] draws a slot, [`take`] reads it, [`label`] names the step.
+/// A walk in progress. A move takes three turns: [`aim`] draws a slot, [`take`] reads it, [`label`]
+/// names the step.
 #[derive(Copy, Clone)]
 struct Walker<H> {
     stream: Stream,
     at: NodeId,
     left: NodeId, // the node just left, or NOWHERE if any neighbour may come next
-    loops: u32,   // 1 if self-loops count as ways out
+    loops: u32,   // 1 if a self-loop counts as a candidate
     chosen: u32,  // the slot drawn
     last: u32,    // the last candidate slot, or NOWHERE if there is none
     step: Step,   // the step taken
-    looped: u8,   // 1 if it led back to its own node
-    word: u64,    // what is left of the random word
-    hidden: H,    // what is hidden at the node to leave
+    looped: u8,   // 1 if the step was a self-loop
+    word: u64,    // the rest of the random word
+    hidden: H,    // what is hidden at the current node
 }
 
 impl<H: Default> Walker<H> {
@@ -191,7 +201,8 @@ impl<H: Default> Walker<H> {
     }
 }
 
-/// Where a walk reads the graph: from the arrays of its index, or from a graph with edits, which looks in two places.
+/// Access to the graph for a walk: to the arrays of its index, or to a graph with edits, which
+/// looks in two places.
 trait GraphReader: Copy {
     fn record(self, v: NodeId) -> NodeRecord;
     fn slot(self, at: u32) -> Slot;
@@ -228,7 +239,8 @@ impl GraphReader for Arrays<'_> {
     }
 }
 
-/// Asked, not foreseen: what an edit has touched is small, and the rest is rarely far.
+/// A graph with edits is read without prefetching. The edited part is small, and the rest is rarely
+/// far away.
 impl GraphReader for &Topology {
     fn record(self, v: NodeId) -> NodeRecord {
         Topology::record(self, v)
@@ -244,20 +256,21 @@ impl GraphReader for &Topology {
     fn prefetch_list(self, _: Step) {}
 }
 
-/// What a walk can see of the graph; one sampler is compiled for each.
+/// The part of the graph that a walk can see. One sampler is compiled for each view.
 trait View: Copy {
     /// What is hidden at a node.
     type Hidden: Copy + Default;
     fn mask(&self) -> Option<&Mask>;
     fn hidden(self, v: NodeId, record: NodeRecord) -> Self::Hidden;
-    /// How many neighbours, and how many self-loop slots, are hidden.
+    /// Returns how many neighbours and how many self-loop slots are hidden.
     fn gone(self, hidden: Self::Hidden) -> (u32, u32);
-    /// Position among the node's slots of the `index`-th that is not hidden.
+    /// Returns the position, among the node's slots, of the `index`-th slot that is not hidden.
     fn nth_slot(self, hidden: Self::Hidden, index: u32) -> u32;
-    /// Positions of the hidden half-steps among those of a slot.
+    /// Lists the positions of the hidden half-steps among those of a slot.
     fn hidden_steps(&self, hidden: Self::Hidden, slot: u32) -> &[u32];
 }
 
+/// The whole graph.
 #[derive(Copy, Clone)]
 struct FullView;
 
@@ -282,6 +295,7 @@ impl View for FullView {
     }
 }
 
+/// The graph without the edges that a mask hides.
 #[derive(Copy, Clone)]
 struct MaskedView<'a>(&'a Mask);
 
@@ -308,7 +322,8 @@ impl<'a> View for MaskedView<'a> {
     }
 }
 
-/// A block of walks, with restarts or without: walks without restarts run the code they ran before there were any.
+/// Samples a block of walks. Walks without restarts have a function of their own, so that restarts
+/// cost them nothing.
 fn sample_block<G: GraphReader, V: View>(
     starts: &Starts,
     topology: &Topology,
@@ -325,17 +340,17 @@ fn sample_block<G: GraphReader, V: View>(
     }
 }
 
-/// When a walk begins anew.
+/// The restarts of one walk.
 #[derive(Copy, Clone)]
 struct Restarts {
     stream: Stream,
     chance: u32, // in parts of 1024
-    next: usize, // the position of the next new start
+    next: usize, // position of the next restart
 }
 
 impl Restarts {
-    /// Draws the next one, `from` the first position that may be a start again. A chance of 1 / 1024 has gaps of 1,024 positions in
-    /// the mean; a walk that ends before asks no further.
+    /// Draws the position of the next restart. `from` is the first position that may be one. At a
+    /// chance of 1 / 1024 the mean gap is 1,024 positions. The loop stops at the end of the walk.
     fn schedule(&mut self, from: usize, length: usize) {
         self.next = from;
         while self.next < length && self.stream.below(1024) >= u64::from(self.chance) {
@@ -344,7 +359,8 @@ impl Restarts {
     }
 }
 
-/// As [`walk_block`], for walks that may begin anew at any position. With no restarts due it draws the same walks.
+/// Does the same as [`walk_block`] for walks that may restart at any position. Where no restart is
+/// due it draws the same walks.
 fn restarting_block<G: GraphReader, V: View>(
     starts: &Starts,
     topology: &Topology,
@@ -358,7 +374,7 @@ fn restarting_block<G: GraphReader, V: View>(
     let period = options.restart_period.max(1) as usize;
     let mut walkers = [Walker::<V::Hidden>::empty(); WALKERS];
     let walkers = &mut walkers[..out.walks];
-    let mut fixed = [None; WALKERS]; // the move that an edge to start on has already made
+    let mut fixed = [None; WALKERS]; // the first move of a walk that starts on an edge
     let mut restarts = [Restarts { stream: Stream::default(), chance: 0, next: usize::MAX }; WALKERS];
     let begin = |walker: &mut Walker<V::Hidden>, start: Start| -> Option<(NodeId, TypeId)> {
         walker.left = NOWHERE;
@@ -378,7 +394,7 @@ fn restarting_block<G: GraphReader, V: View>(
         fixed[i] = begin(walker, start);
         if walk % period == period - 1 {
             restarts[i] = Restarts { stream: starts.restarts(walk), chance: options.restart, next: usize::MAX };
-            // An edge to start on is two positions.
+            // A start on an edge takes two positions.
             restarts[i].schedule(1 + usize::from(fixed[i].is_some()), length);
         }
         out.put_node(i, 0, walker.at);
@@ -448,7 +464,7 @@ fn walk_block<G: GraphReader, V: View>(
         return;
     }
 
-    // The first move: nothing was left yet, and balanced starts have theirs already.
+    // The first move: no node was left yet, and balanced starts already have their move.
     for walker in walkers.iter_mut() {
         aim(reader, view, walker, false);
     }
@@ -470,20 +486,22 @@ fn walk_block<G: GraphReader, V: View>(
         }
         for (i, walker) in walkers.iter_mut().enumerate() {
             out.put_step(i, position, label(topology, reader, view, walker, inverses));
-            // The draw after the last position is for nobody; sparing it would cost a branch.
+            // The draw after the last position is not used. To skip it would cost a branch.
             aim(reader, view, walker, !backtrack);
         }
     }
 }
 
-/// Draws the slot to take and asks for it. `left_one`: the node just left is among the candidates and is to be avoided.
+/// Draws the next slot and prefetches it. With `left_one`, the node just left is a candidate that
+/// must be avoided.
 #[inline(always)]
 fn aim<G: GraphReader, V: View>(reader: G, view: V, walker: &mut Walker<V::Hidden>, left_one: bool) {
     let record: NodeRecord = reader.record(walker.at);
     walker.hidden = view.hidden(walker.at, record);
     let (neighbours_gone, loops_gone) = view.gone(walker.hidden);
     let degree = record.degree() - neighbours_gone;
-    // A self-loop is a way out for balanced walks, and for everyone when there is no other.
+    // A self-loop is a candidate for balanced walks, and for all walks if there is no other
+    // candidate.
     let loops = (record.loops() - loops_gone) & (walker.loops | u32::from(degree == 0));
     let candidates = degree + loops;
     if candidates == 0 {
@@ -498,7 +516,7 @@ fn aim<G: GraphReader, V: View>(reader: G, view: V, walker: &mut Walker<V::Hidde
     reader.prefetch_slot(walker.chosen);
 }
 
-/// Moves along the slot drawn, and asks for what the label and the next draw need.
+/// Moves along the drawn slot, and prefetches what the label and the next draw need.
 #[inline(always)]
 fn take<G: GraphReader, H>(reader: G, walker: &mut Walker<H>, backtrack: bool) {
     if walker.last == NOWHERE {
@@ -523,8 +541,9 @@ fn arrive<H>(walker: &mut Walker<H>, next: NodeId, backtrack: bool) {
     walker.at = next;
 }
 
-/// The type and direction of the step taken: a uniform half-step of the slot, and a coin. Without inverses no coin is thrown:
-/// the half-step itself says whether its relation is followed or gone against.
+/// Returns the type and direction of the step: a uniform half-step of the slot, and a coin. Without
+/// inverses there is no coin. The half-step itself says whether the walk follows its relation or
+/// goes against it.
 #[inline(always)]
 fn label<G: GraphReader, V: View>(
     topology: &Topology,
