@@ -1,4 +1,5 @@
-//! What a knowledge graph is: names and dense ids, triples, an index for walking, masks, and loaders.
+//! Knowledge graphs: names and dense ids, triples, an index for walking, masks, and readers for
+//! files.
 //!
 //! ```
 //! let tsv = "Lisbon\tcapital of\tPortugal\nPortugal\tborders\tSpain\n";

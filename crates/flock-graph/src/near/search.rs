@@ -1,7 +1,9 @@
-//! Completion: names that begin with what was typed, then names that are near it.
+//! Completion: finds names that begin with the typed text, then names that are near it.
 //!
-//! An index is the ids sorted by folded name (case, `_` and `-` do not count; an IRI by what follows its last `/` or `#`), so a
-//! prefix is two binary searches however many names there are. Only if that gives too few are all names looked at, once.
+//! The index holds the ids, sorted by folded name. Folding lowers the case and turns `_` and `-`
+//! into spaces. Of an IRI it takes what follows the last `/` or `#`. So finding a prefix takes a
+//! binary search, however many names there are. Only if that gives too few names are all names
+//! read, once.
 
 use super::suggest::{fold, nearest, split_iri};
 use crate::names::Names;
@@ -21,32 +23,33 @@ fn key(name: &str) -> String {
 }
 
 impl NameIndex {
-    /// Sorts all names.
+    /// Sorts all names into an index.
     pub fn build(names: &Names) -> NameIndex {
         let mut keyed: Vec<(String, u32)> = (0..).zip(names.iter()).map(|(id, name)| (key(name), id)).collect();
         keyed.sort_unstable();
         NameIndex { sorted: keyed.into_iter().map(|(_, id)| id).collect() }
     }
 
-    /// How many names are indexed: those with the first ids.
+    /// Returns the number of indexed names: those with the first ids.
     pub fn len(&self) -> usize {
         self.sorted.len()
     }
 
-    /// Whether no name is indexed.
+    /// Tells whether no name is indexed.
     pub fn is_empty(&self) -> bool {
         self.sorted.is_empty()
     }
 
-    /// Up to `k` names that begin with `text` in their sorted order, then others that are near it, the nearest first. Names added
-    /// after the index was built are found as well. No text gives the first names.
+    /// Lists up to `k` names. Those that begin with `text` come first, in sorted order, then others
+    /// that are near it, nearest first. Also finds names added after the index was built. An empty
+    /// text gives the first names.
     pub fn search<'n>(&self, names: &'n Names, text: &str, k: usize) -> Vec<&'n str> {
         let wanted = key(text);
         let low = self.sorted.partition_point(|&id| key(names.get(id)) < wanted);
         let begins = |name: &&str| key(name).starts_with(&wanted);
         let indexed = self.sorted[low..].iter().map(|&id| names.get(id)).take_while(begins).take(k);
         let mut found: Vec<&str> = indexed.collect();
-        // What is spelled exactly so comes first, wherever it stands.
+        // An exact match comes first, wherever it is.
         if let Some(exact) = names.id(text) {
             found.retain(|name| *name != text);
             found.insert(0, names.get(exact));
@@ -75,7 +78,7 @@ mod tests {
     use std::cell::Cell;
 
     thread_local! {
-        /// How many names were folded.
+        /// Number of names that were folded.
         pub(super) static KEYS: Cell<usize> = const { Cell::new(0) };
     }
 
@@ -110,7 +113,8 @@ mod tests {
         for i in 0..100 {
             assert_eq!(index.search(&names, &format!("entity {i:02}"), 10).len(), 10);
         }
-        // Each search folds what was typed, 21 names of a million at most to find the place, and the 10 that are found.
+        // Each search folds the typed text, at most 21 of a million names to find the place, and
+        // the 10 names that are found.
         assert!(KEYS.get() <= 100 * (1 + 21 + 10), "{}", KEYS.get());
     }
 }

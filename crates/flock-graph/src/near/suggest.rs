@@ -1,13 +1,14 @@
-//! Near names: what was meant by a name that is not in the graph.
+//! Near names: finds what may have been meant by a name that is not in the graph.
 //!
-//! One pass over all names, no index. Each name is folded (case, `_`, `-`) into a buffer that is used again, then
-//! compared: equal, begins with, contains, or a few edits away. Edits are insertions, deletions, replacements and swaps
-//! of neighbours (optimal string alignment), counted 64 at a time in the bits of a word: H. Hyyrö, "A bit-vector
-//! algorithm for computing Levenshtein and Damerau edit distances", 2003.
+//! Reads all names once, without an index. Each name is folded (case, `_`, `-`) into a reused
+//! buffer and then compared: is it equal, does it begin with the query or contain it, or is it a
+//! few edits away? Edits are insertions, deletions, replacements and swaps of neighbours (optimal
+//! string alignment). They are counted for 64 characters at a time in the bits of a word: H. Hyyrö,
+//! "A bit-vector algorithm for computing Levenshtein and Damerau edit distances", 2003.
 
 use memchr::{memchr, memmem, memrchr2};
 
-/// Costs: lower is nearer. One edit costs `EDIT`; the rest is placed between numbers of edits.
+/// Costs: lower is nearer. One edit costs `EDIT`. The other costs lie between multiples of it.
 const EDIT: u32 = 4;
 const BEGINS: u32 = 5;
 const HAS_WORD: u32 = 7;
@@ -15,10 +16,11 @@ const CONTAINS: u32 = 9;
 const INSIDE_QUERY: u32 = 9;
 const OTHER_NAMESPACE: u32 = 6;
 
-/// Only so many characters of the query are looked at: one word of bits.
+/// Number of characters of the query that are used: one word of bits.
 const MAX_QUERY: usize = 64;
 
-/// Up to `k` of `names`, the nearest to `query` first; ties in favour of the shorter, then the earlier.
+/// Lists up to `k` of `names`, nearest to `query` first. Ties go to the shorter name, then to the
+/// earlier one.
 pub(crate) fn nearest<'a>(names: impl Iterator<Item = &'a str>, query: &str, k: usize) -> Vec<&'a str> {
     let (namespace, local) = split_iri(query);
     let query = FoldedQuery::new(local);
@@ -46,7 +48,8 @@ pub(crate) fn nearest<'a>(names: impl Iterator<Item = &'a str>, query: &str, k: 
     best.into_iter().map(|(_, _, name)| name).collect()
 }
 
-/// An IRI cut after its last `/` or `#`; any other name is all local.
+/// Splits an IRI after its last `/` or `#`, into namespace and local part. Any other name is all
+/// local.
 pub(crate) fn split_iri(name: &str) -> (&str, &str) {
     let bytes = name.as_bytes();
     let is_iri = memchr(b':', bytes).is_some_and(|at| bytes[at..].starts_with(b"://"));
@@ -71,11 +74,11 @@ pub(crate) fn fold(name: &str, out: &mut String) {
     }
 }
 
-/// A folded query, with the bit masks of its characters.
+/// A folded query and the bit masks of its characters.
 struct FoldedQuery {
     text: String,
     chars: usize,
-    /// Most edits that still count as near.
+    /// Greatest number of edits that still counts as near.
     limit: u32,
     ascii: [u64; 128],
     other: Vec<(char, u64)>,
@@ -106,7 +109,7 @@ impl FoldedQuery {
         let chars = text.chars().count();
         FoldedQuery {
             chars,
-            // 3 letters may have one error, 6 two, 10 three, …
+            // 3 characters allow one edit, 6 two, 10 three, and so on.
             limit: if chars < 3 { 0 } else { (chars as u32 + 2) / 4 },
             ascii,
             other,
@@ -122,7 +125,7 @@ impl FoldedQuery {
         self.other.iter().find(|o| o.0 == c).map_or(0, |o| o.1)
     }
 
-    /// How far the folded `name` is, if it is near at all.
+    /// Returns the cost of the folded `name`, if it is near at all.
     fn cost(&self, name: &str) -> Option<u32> {
         if name == self.text {
             return Some(0);
@@ -135,7 +138,7 @@ impl FoldedQuery {
         }
     }
 
-    /// The cost if one contains the other.
+    /// Returns the cost if one contains the other.
     fn part(&self, name: &str) -> Option<u32> {
         if self.chars < 3 {
             return None;
@@ -152,7 +155,7 @@ impl FoldedQuery {
         })
     }
 
-    /// The number of edits between query and name, if not above the limit.
+    /// Returns the number of edits between query and name, if it is within the limit.
     fn edits(&self, name: &str) -> Option<u32> {
         // A name has at most as many characters as bytes, and at least a quarter as many.
         let (least, most) = (self.chars - self.limit as usize, self.chars + self.limit as usize);
@@ -170,7 +173,7 @@ impl FoldedQuery {
         (distance <= self.limit).then_some(distance)
     }
 
-    /// Optimal string alignment distance to the text whose characters have these masks.
+    /// Returns the optimal string alignment distance to the text whose characters have these masks.
     fn alignment(&self, masks: impl Iterator<Item = u64>) -> u32 {
         let last = 1u64 << (self.chars - 1);
         let (mut plus, mut minus, mut diagonal, mut before) = (!0u64, 0u64, 0u64, 0u64);
@@ -245,7 +248,7 @@ mod tests {
         assert_eq!(split_iri("a:b/c"), ("", "a:b/c"));
     }
 
-    /// The textbook table, as the definition.
+    /// Computes the distance with the textbook table. This is the definition.
     fn plain_alignment(a: &[char], b: &[char]) -> u32 {
         let mut d = vec![vec![0u32; b.len() + 1]; a.len() + 1];
         for i in 0..=a.len() {

@@ -1,9 +1,9 @@
-//! File formats, told by name, by content, or by the user.
+//! File formats: recognised by the name or the content of a file, or named by the user.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// How triples are written in a file.
+/// The format of a file of triples.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// One triple per line, separated by tabs. No quoting, no comments.
@@ -19,12 +19,12 @@ pub enum Format {
 }
 
 impl Format {
-    /// Whether names are IRIs.
+    /// Tells whether names are IRIs.
     pub fn is_rdf(self) -> bool {
         !matches!(self, Format::Tsv | Format::Csv)
     }
 
-    /// Told by the end of a file's name, looking under `.gz` and `.zst`.
+    /// Recognises a format by the extension of a file's name, ignoring `.gz` and `.zst`.
     pub(crate) fn from_name(file: &str) -> Option<Format> {
         let name = file.to_ascii_lowercase();
         let name = [".gz", ".zst"].iter().find_map(|z| name.strip_suffix(z)).unwrap_or(&name);
@@ -39,12 +39,13 @@ impl Format {
         }
     }
 
-    /// Whether a file begins as JSON does: an object with a key, or an array of objects, arrays or strings. A name of TSV or CSV
-    /// may begin with a bracket, but not with all that.
+    /// Tells whether a file begins like JSON: with an object that has a key, or an array of
+    /// objects, arrays or strings. A name in TSV or CSV may begin with a bracket, but will not
+    /// match all of that.
     pub(crate) fn is_json(head: &[u8]) -> bool {
         let text = String::from_utf8_lossy(head);
         let text = text.trim_start();
-        // Tabs between the names of a row.
+        // A line with two tabs or more is a row of TSV.
         if text.lines().next().is_some_and(|line| line.matches('\t').count() >= 2) {
             return false;
         }
@@ -54,7 +55,7 @@ impl Format {
             Some(rest) => (true, rest.trim_start()),
             None => (false, inner),
         };
-        // Up to the end of the first string.
+        // Find the end of the first string.
         let Some(rest) = rest.strip_prefix('"') else { return false };
         let mut escaped = false;
         let end = rest.find(|c: char| {
@@ -70,13 +71,13 @@ impl Format {
         }
     }
 
-    /// Told by the beginning of a file's content.
+    /// Recognises a format by the beginning of the content.
     pub(crate) fn sniff(head: &[u8]) -> Option<Format> {
         let text = String::from_utf8_lossy(head);
         let mut lines = text.lines().map(str::trim_end).filter(|l| !l.trim().is_empty());
         let first = lines.next()?;
         let tabs = first.matches('\t').count();
-        // `#` starts a comment in RDF only: a line of tab-separated names may begin with it.
+        // Only in RDF does `#` start a comment. A row of TSV may begin with it.
         let rdf =
             if first.starts_with('#') && tabs < 2 { lines.find(|l| !l.trim_start().starts_with('#'))? } else { first };
         let rdf = rdf.trim_start();
@@ -112,7 +113,7 @@ impl fmt::Display for Format {
     }
 }
 
-/// A format that is not known.
+/// The name of a format that is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown format \"{}\"; expected tsv, csv, nt, ttl or rdfxml", crate::error::shown(.0))]
 pub struct UnknownFormat(pub String);

@@ -1,4 +1,4 @@
-//! From files to a [`Graph`].
+//! Reads files into a [`Graph`].
 
 mod format;
 mod rdf;
@@ -16,46 +16,48 @@ use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// How to read a graph file. The default finds out by itself.
+/// Settings for reading a graph file. With the defaults everything is detected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadOptions {
-    /// The format; `None`: by the file's name, else by its beginning.
+    /// The format. `None` detects it by the name of the file, or else by its beginning.
     pub format: Option<Format>,
-    /// Leaves malformed rows out and counts them, instead of failing at the first.
+    /// Whether to leave out malformed rows and count them, instead of failing at the first.
     pub lenient: bool,
-    /// Whether the first row of TSV or CSV names the columns; `None`: if it looks so (`head`, `relation`, `tail` or
-    /// `subject`, `predicate`, `object` and the like).
+    /// Whether the first row of TSV or CSV names the columns. `None` decides by its words: `head`,
+    /// `relation`, `tail`, or `subject`, `predicate`, `object`, and similar ones.
     pub header: Option<bool>,
-    /// The columns (from 0) of head, relation and tail in TSV or CSV; `None`: exactly three columns, in this order.
+    /// The columns (from 0) of head, relation and tail in TSV or CSV. `None` expects exactly three
+    /// columns in this order.
     pub columns: Option<[usize; 3]>,
-    /// The most bytes of text, unpacked, that are read of a file; more are an error. For files from strangers: a packed one
-    /// can grow a thousandfold.
+    /// Greatest number of bytes of text, after decompression, that a file may have. A longer file
+    /// is an error. Set this for files from strangers: a compressed file can grow a thousandfold.
     pub max_bytes: Option<u64>,
 }
 
-/// What was found in the files. `rows = triples + duplicates + literals + skipped`.
+/// What reading the files found. `rows = triples + duplicates + literals + skipped`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoadReport {
-    /// The format of the (first) file.
+    /// The format of the first file.
     pub format: Format,
     /// Whether a header row was left out.
     pub header: bool,
-    /// The columns (from 0) of head, relation and tail in a file with a header, unless they are the first three in order.
+    /// The columns (from 0) of head, relation and tail in a file with a header. `None` if they are
+    /// the first three in order.
     pub columns: Option<[usize; 3]>,
-    /// Rows of TSV and CSV, without blank lines and header; statements of RDF.
+    /// Number of rows of TSV and CSV, without blank lines and the header, or of statements of RDF.
     pub rows: u64,
-    /// Distinct triples, which are in the graph.
+    /// Number of distinct triples. These are in the graph.
     pub triples: u64,
-    /// Triples that were there already.
+    /// Number of triples that repeat an earlier one.
     pub duplicates: u64,
-    /// Statements left out because their object is a literal.
+    /// Number of statements left out because their object is a literal.
     pub literals: u64,
-    /// Malformed rows left out by [`LoadOptions::lenient`].
+    /// Number of malformed rows left out because of [`LoadOptions::lenient`].
     pub skipped: u64,
-    /// What was wrong with the first of them.
+    /// The first malformed row that was left out.
     pub first_skipped: Option<SkippedRow>,
-    /// First rows that were taken for triples and may be headers.
+    /// First rows that were read as triples but may be headers.
     pub maybe_header: Vec<MaybeHeader>,
 }
 
@@ -63,33 +65,33 @@ pub struct LoadReport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MaybeHeader {
-    /// The file as it was named.
+    /// The file, as the caller named it.
     pub file: String,
     /// The line, from 1.
     pub line: u64,
-    /// What was taken for head, relation and tail.
+    /// The names that were read as head, relation and tail.
     pub names: [String; 3],
 }
 
-/// What someone who loaded a graph should know.
+/// A warning to whoever loaded a graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LoadWarning {
     /// Malformed rows were left out.
     Skipped {
-        /// How many.
+        /// Number of rows left out.
         skipped: u64,
-        /// Of how many.
+        /// Number of rows in all.
         rows: u64,
-        /// The first of them.
+        /// The first row left out.
         first: SkippedRow,
     },
-    /// A header may have become a triple.
+    /// A header may have been read as a triple.
     MaybeHeader(MaybeHeader),
 }
 
 impl LoadWarning {
-    /// What to do about it, where something is known to help.
+    /// Returns what to do about it, if something is known to help.
     pub fn remedy(&self) -> Option<Remedy> {
         match self {
             LoadWarning::Skipped { first, .. } => first.what.remedy(),
@@ -121,7 +123,7 @@ impl fmt::Display for LoadWarning {
 #[error("{file}:{line}: {what}")]
 #[non_exhaustive]
 pub struct SkippedRow {
-    /// The file as it was named.
+    /// The file, as the caller named it.
     pub file: String,
     /// The line, from 1.
     pub line: u64,
@@ -145,14 +147,15 @@ impl LoadReport {
         }
     }
 
-    /// What may have gone wrong.
+    /// Lists what may have gone wrong.
     pub fn warnings(&self) -> Vec<LoadWarning> {
         let (skipped, rows) = (self.skipped, self.rows);
         let bad = self.first_skipped.iter().map(|first| LoadWarning::Skipped { skipped, rows, first: first.clone() });
         bad.chain(self.maybe_header.iter().cloned().map(LoadWarning::MaybeHeader)).collect()
     }
 
-    /// What was left out although nothing is wrong with it, if more than duplicates: `header row, 2 literals, 1 duplicate`.
+    /// Says what was left out although nothing is wrong with it, such as `header row, 2 literals, 1
+    /// duplicate`. Returns `None` if there was no header and no literal.
     pub fn left_out(&self) -> Option<String> {
         if !self.header && self.literals == 0 {
             return None;
@@ -168,7 +171,7 @@ impl LoadReport {
         Some(parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
     }
 
-    /// Counts a bad row if that is allowed.
+    /// Counts a malformed row, or fails if that is not allowed.
     pub(crate) fn skip(
         &mut self,
         source: &Source<'_>,
@@ -185,7 +188,7 @@ impl LoadReport {
     }
 }
 
-/// Loads a graph from a file, or from standard input if `path` is `-`. Streams packed with gzip or zstd are unpacked.
+/// Loads a graph from a file, or from standard input if `path` is `-`. Decompresses gzip and zstd.
 pub fn load(path: &Path, options: &LoadOptions) -> Result<(Graph, LoadReport), LoadError> {
     let source = Source::open(path, options)?;
     let mut loader = Loader::new(&source);
@@ -193,7 +196,8 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<(Graph, LoadReport), L
     loader.finish()
 }
 
-/// Loads a graph from a reader. `name` stands for the file in messages, and its extension may tell the format.
+/// Loads a graph from a reader. `name` stands for the file in messages, and its extension may show
+/// the format.
 pub fn load_reader(name: &str, reader: impl Read, options: &LoadOptions) -> Result<(Graph, LoadReport), LoadError> {
     let source = Source::new(name.to_owned(), reader, options)?;
     let mut loader = Loader::new(&source);
@@ -214,8 +218,8 @@ pub fn load_many(paths: &[PathBuf], options: &LoadOptions) -> Result<(Graph, Loa
     }
 }
 
-/// Gives every triple of a file to `sink`, in order and with its duplicates, for callers that have their own ids. Names are
-/// spelled as [`load`] would spell them.
+/// Passes every triple of a file to `sink`, in order and including duplicates, for callers that
+/// have their own ids. Names are spelled as [`load`] spells them.
 pub fn for_each_triple(
     path: &Path,
     options: &LoadOptions,
@@ -247,7 +251,7 @@ fn read(
     }
 }
 
-/// A graph in the making, from one file or more.
+/// A graph that is being loaded from one or more files.
 struct Loader {
     builder: GraphBuilder,
     report: LoadReport,

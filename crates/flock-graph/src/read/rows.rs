@@ -1,8 +1,9 @@
-//! Tab- and comma-separated triples.
+//! Reads rows of tab- or comma-separated triples.
 //!
-//! The file goes through one buffer that is used again; a field is a range of it, and only a row with quotes is copied
-//! (to drop them). TSV has neither quotes nor comments, so names may hold `"` and `#`. CSV is RFC 4180: a field that
-//! starts with `"` ends with `"`, may hold commas and line ends, and writes a quote as `""`.
+//! The file goes through one reused buffer. A field is a range of it. Only rows with quotes are
+//! copied, to drop the quotes. TSV has neither quotes nor comments, so names may contain `"` and
+//! `#`. CSV is RFC 4180: a field that starts with `"` ends with `"`, may contain commas and line
+//! ends, and writes a quote as `""`.
 
 use super::source::Source;
 use super::{Format, LoadOptions, LoadReport, MaybeHeader};
@@ -11,19 +12,21 @@ use memchr::{memchr, memchr_iter};
 use std::io::{self, Read};
 use std::ops::Range;
 
-/// A longer row is an error: a binary file, or a quote that was never closed, must not fill the memory.
+/// Greatest length of a row in bytes. A binary file, or a quote that is never closed, must not fill
+/// the memory.
 pub(crate) const MAX_ROW: usize = 16 << 20;
 
-/// A longer name is an error: it is some other file, or a column of text.
+/// Greatest length of a name in bytes. A longer one comes from some other kind of file, or from a
+/// column of text.
 pub(crate) const MAX_NAME: usize = 64 << 10;
 
-/// A row of more fields is an error: each takes more memory than its separator.
+/// Greatest number of fields in a row. A field takes more memory than its separator.
 pub(crate) const MAX_FIELDS: usize = 64 << 10;
 
-/// Bytes read at a time.
+/// Number of bytes read at a time.
 const CHUNK: usize = 256 << 10;
 
-/// Gives every triple of `source` to `sink`.
+/// Passes every triple of `source` to `sink`.
 pub(crate) fn read(
     source: &mut Source<'_>,
     options: &LoadOptions,
@@ -76,21 +79,22 @@ pub(crate) fn read(
     }
 }
 
-/// Words for head, relation and tail in a header, and letters, which are taken only in this order.
+/// Words for head, relation and tail in a header. Single letters count only in this order.
 const WORDS: [&[&str]; 3] =
     [&["head", "subject", "source"], &["relation", "predicate", "property"], &["tail", "object", "target"]];
 const LETTERS: [&[&str]; 3] = [&["h", "s"], &["r", "p"], &["t", "o"]];
 
-/// The same as Neo4j has them, perhaps with a name before and a group after: `:START_ID(Movie)`.
+/// The same words in exports of Neo4j, which may have a name before and a group after them:
+/// `:START_ID(Movie)`.
 const NEO4J: [&str; 3] = ["START_ID", "TYPE", "END_ID"];
 
-/// Whether a field of a header is the word for a role: 0 head, 1 relation, 2 tail.
+/// Tells whether a field of a header is a word for a role: 0 head, 1 relation, 2 tail.
 fn is_word(field: &str, role: usize) -> bool {
     let neo4j = |(_, word): (&str, &str)| word.split('(').next().is_some_and(|w| w.eq_ignore_ascii_case(NEO4J[role]));
     WORDS[role].iter().any(|w| field.eq_ignore_ascii_case(w)) || field.rsplit_once(':').is_some_and(neo4j)
 }
 
-/// The columns of head, relation and tail, if the fields of a first row name them.
+/// Returns the columns of head, relation and tail, if the fields of a first row name them.
 fn named_columns(fields: &[&str], chosen: Option<[usize; 3]>) -> Option<[usize; 3]> {
     let is_letter = |field: &str, role: usize| LETTERS[role].iter().any(|w| field.eq_ignore_ascii_case(w));
     let in_order = |columns: [usize; 3]| {
@@ -114,7 +118,7 @@ fn named_columns(fields: &[&str], chosen: Option<[usize; 3]>) -> Option<[usize; 
     Some(columns)
 }
 
-/// Remembers a first row that was taken for a triple, until one of its names is met again.
+/// A first row that was read as a triple. It may be a header if none of its names appears again.
 struct FirstRow {
     line: u64,
     names: [String; 3],
@@ -136,7 +140,7 @@ impl FirstRow {
         self.met_again = relation == r || head == h || head == t || tail == h || tail == t;
     }
 
-    /// Whether it may be a header after all. Two rows more are the least that says something.
+    /// Tells whether the row may be a header. This needs at least two further rows.
     fn is_odd(&self) -> bool {
         !self.met_again && self.rows_after >= 2
     }
@@ -148,18 +152,18 @@ fn is_blank(row: &[u8]) -> bool {
 
 /// One row of the buffer. Its fields are in [`RowReader::fields`].
 struct Row {
-    /// Where it starts in the file, from 1.
+    /// Line on which it starts, from 1.
     line: u64,
-    /// Without the line end; in the buffer, or in `unquoted` if it had quotes.
+    /// Its range without the line end, in the buffer, or in `unquoted` if it had quotes.
     range: Range<usize>,
     had_quotes: bool,
-    /// Whether it could be cut into fields.
+    /// Whether it was cut into fields, or what is wrong with it.
     result: Result<(), RowError>,
 }
 
-/// What the buffer holds from its start on.
+/// The result of cutting a row off the start of the buffer.
 enum CutResult {
-    /// A whole row: bytes and lines to move on by.
+    /// A whole row, and the number of bytes and lines it takes.
     Row { row: Row, len: usize, lines: u64 },
     /// The row does not end in the buffer.
     More,
@@ -169,14 +173,14 @@ enum CutResult {
 struct RowReader {
     csv: bool,
     buffer: Vec<u8>,
-    /// What is not yet cut: `buffer[start..end]`.
+    /// The bytes that are not cut yet are `buffer[start..end]`.
     start: usize,
     end: usize,
     at_end: bool,
     line: u64,
     /// `buffer[start..start + seen]` has no line end.
     seen: usize,
-    /// After a row that was too long: drop bytes up to the next line end.
+    /// Set after a row that was too long: drop bytes up to the next line end.
     dropping: bool,
     fields: Vec<Range<usize>>,
     unquoted: Vec<u8>,
@@ -221,7 +225,7 @@ impl RowReader {
         }
     }
 
-    /// Reads on, after moving what is left to the front, in a larger buffer if it is full.
+    /// Reads more bytes. First moves the rest to the front, and enlarges the buffer if it is full.
     fn fill(&mut self, reader: &mut dyn Read) -> io::Result<()> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -257,7 +261,7 @@ impl RowReader {
         Row { line: self.line, range, had_quotes: false, result: Err(error) }
     }
 
-    /// The next row, if the buffer holds all of it.
+    /// Cuts off the next row, if the buffer holds all of it.
     fn cut(&mut self) -> CutResult {
         let rest = &self.buffer[self.start..self.end];
         let newline = memchr(b'\n', &rest[self.seen..]).map(|at| self.seen + at);
@@ -290,7 +294,7 @@ impl RowReader {
         CutResult::Row { row, len, lines: 1 }
     }
 
-    /// The next row when its first line, `first_line` bytes long, has a quote in it.
+    /// Cuts off the next row if its first line, `first_line` bytes long, contains a quote.
     fn cut_quoted(&mut self, first_line: usize) -> CutResult {
         self.fields.clear();
         self.unquoted.clear();
@@ -301,7 +305,7 @@ impl RowReader {
             let from = self.unquoted.len();
             if rest.get(at) == Some(&b'"') {
                 at += 1;
-                // Up to the closing quote; a doubled one is a quote in the name.
+                // Read up to the closing quote. A doubled quote is a quote in the name.
                 loop {
                     let Some(quote) = memchr(b'"', &rest[at..]) else {
                         if !self.at_end && rest.len() <= MAX_ROW {
@@ -338,7 +342,8 @@ impl RowReader {
             match rest[at..] {
                 [b',', ..] => {
                     at += 1;
-                    // Keeps the fields apart: bad bytes at the edges of two must not make a good character together.
+                    // Separates the fields. Otherwise invalid bytes at the edges of two fields
+                    // could form a valid character.
                     self.unquoted.push(b',');
                 }
                 [b'\n', ..] => {
@@ -360,7 +365,7 @@ impl RowReader {
                 }
             }
         }
-        // A bad quote spoils the line it is opened on, not all that follows.
+        // A bad quote makes only the line on which it opens malformed, not all that follows.
         let (len, lines) = if result.is_ok() { (at, lines) } else { (first_line, 1) };
         let range = 0..self.unquoted.len();
         let row = Row { line: self.line, range, had_quotes: true, result };
@@ -372,9 +377,9 @@ impl RowReader {
         &buffer[row.range.clone()]
     }
 
-    /// The columns of head, relation and tail, if this row names them.
+    /// Returns the columns of head, relation and tail, if this row names them.
     fn header(&self, row: &Row, chosen: Option<[usize; 3]>) -> Option<[usize; 3]> {
-        // No header has as many columns, and most rows are none.
+        // No header has that many columns.
         if self.fields.len() > 1000 {
             return None;
         }
@@ -384,7 +389,7 @@ impl RowReader {
         named_columns(&fields, chosen)
     }
 
-    /// Head, relation and tail of a row that was cut into fields.
+    /// Returns the head, relation and tail of a row that was cut into fields.
     fn triple(&self, row: &Row, columns: Option<[usize; 3]>) -> Result<[&str; 3], RowError> {
         let found = self.fields.len();
         let enough = match columns {
@@ -415,7 +420,7 @@ impl RowReader {
         Ok(names)
     }
 
-    /// What to try with a row of the wrong number of fields, by its looks.
+    /// Suggests what to do with a row that has the wrong number of fields, judging by the row.
     fn remedy(&self, text: &str, columns: Option<[usize; 3]>) -> Option<Remedy> {
         let found = self.fields.len();
         let count = |c: char| text.matches(c).count();
@@ -449,7 +454,7 @@ mod tests {
     use proptest::prelude::*;
     use proptest::test_runner::RngSeed;
 
-    /// Gives a few bytes at a time.
+    /// A reader that returns a few bytes at a time.
     struct Pieces<'a>(&'a [u8], usize);
 
     impl Read for Pieces<'_> {
@@ -462,7 +467,7 @@ mod tests {
         }
     }
 
-    /// Line and fields of every row.
+    /// Returns the line and the fields of every row.
     fn cut(content: &str, csv: bool, piece: usize) -> Vec<(u64, Result<Vec<String>, RowError>)> {
         let mut reader = Pieces(content.as_bytes(), piece);
         let mut rows = RowReader::new(csv);

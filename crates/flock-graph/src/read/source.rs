@@ -1,4 +1,4 @@
-//! Opening: a path or a reader becomes a stream of plain bytes and a format.
+//! Opens a path or a reader as a stream of plain bytes, and detects its format.
 
 use super::{Format, LoadOptions};
 use crate::error::{Compression, LoadError, RowError};
@@ -8,7 +8,7 @@ use std::io::{self, Cursor, Read};
 use std::path::Path;
 use std::rc::Rc;
 
-/// So much of the (unpacked) beginning is looked at to tell the format.
+/// Number of bytes (after decompression) that are examined to detect the format.
 const HEAD: usize = 16 << 10;
 
 /// A stream of plain bytes.
@@ -38,7 +38,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Unpacks `reader` if its first bytes say so, and tells the format unless it is given.
+    /// Decompresses `reader` if its first bytes say so, and detects the format unless it is given.
     pub(crate) fn new(
         file: String,
         mut reader: impl Read + 'a,
@@ -77,7 +77,8 @@ impl<'a> Source<'a> {
             Some(most) => Box::new(LimitedReader { reader, most, left: most }),
             None => reader,
         };
-        // The format is not known yet: the bytes had to be unpacked first.
+        // This format is a placeholder: the bytes must be decompressed before the format can be
+        // detected.
         let mut source = Source { file, format: Format::Tsv, reader, compression };
         let mut head = peek(&mut source.reader, HEAD).map_err(|e| source.failed(e))?;
         if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
@@ -86,14 +87,14 @@ impl<'a> Source<'a> {
         if head.starts_with(b"\xef\xbb\xbf") {
             head.drain(..3);
         }
-        // Who names the format knows better.
+        // If the caller names the format, trust that.
         if options.format.is_none() && Format::is_json(&head) {
             return Err(LoadError::Json { file: source.file });
         }
         let told = options.format.or_else(|| Format::from_name(&source.file));
         source.format = match told.or_else(|| Format::sniff(&head)) {
             Some(format) => format,
-            // Nothing in it: any format will find so.
+            // The file is empty. Any format will report that.
             None if head.trim_ascii().is_empty() => Format::Tsv,
             None => return Err(LoadError::UnknownFormat { file: source.file }),
         };
@@ -101,17 +102,17 @@ impl<'a> Source<'a> {
         Ok(source)
     }
 
-    /// The bytes, for a parser that wants to own them.
+    /// Takes the reader out, for a parser that wants to own it.
     pub(crate) fn take_reader(&mut self) -> Box<dyn Read + 'a> {
         std::mem::replace(&mut self.reader, Box::new(io::empty()))
     }
 
-    /// What is wrong with a line.
+    /// Makes an error about a line.
     pub(crate) fn row(&self, line: u64, what: RowError) -> LoadError {
         LoadError::Row { file: self.file.clone(), line, what }
     }
 
-    /// What a failed read means.
+    /// Turns a failed read into an error.
     pub(crate) fn failed(&self, source: io::Error) -> LoadError {
         let file = self.file.clone();
         if let Some(ByteLimitExceeded(limit)) = source.get_ref().and_then(|e| e.downcast_ref()) {
@@ -131,21 +132,21 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Passes so many bytes on, and fails at the next.
+/// Passes on at most `most` bytes, and fails at the next one.
 struct LimitedReader<R> {
     reader: R,
     most: u64,
     left: u64,
 }
 
-/// The limit that was met.
+/// Says that a [`LimitedReader`] exceeded its limit.
 #[derive(Debug, thiserror::Error)]
 #[error("more than {0} bytes")]
 struct ByteLimitExceeded(u64);
 
 impl<R: Read> Read for LimitedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // One more than is allowed, to tell an end from too much.
+        // Read one byte more than allowed, to distinguish the end from too much.
         let room = buffer.len().min(self.left.saturating_add(1).try_into().unwrap_or(usize::MAX));
         let len = self.reader.read(&mut buffer[..room])?;
         match self.left.checked_sub(len as u64) {
@@ -156,7 +157,7 @@ impl<R: Read> Read for LimitedReader<R> {
     }
 }
 
-/// Counts the bytes that are read.
+/// Counts the bytes that pass through.
 struct CountingReader<R> {
     reader: R,
     bytes: Rc<Cell<u64>>,
@@ -170,23 +171,24 @@ impl<R: Read> Read for CountingReader<R> {
     }
 }
 
-/// Fails when packed data unpacks to more than data of this kind does: a few bytes can stand for more than anybody has time
-/// to read.
+/// Passes on decompressed bytes, and fails if they are far more than a file of triples would give.
+/// A few compressed bytes can stand for more data than anybody has time to read.
 struct UnpackingReader<R> {
     reader: R,
     bytes: u64,
     packed_bytes: Rc<Cell<u64>>,
 }
 
-/// Packed data that unpacks to too much.
+/// Says that an [`UnpackingReader`] exceeded its limit.
 #[derive(Debug, thiserror::Error)]
 #[error("unpacks to too much")]
 struct ExpansionLimitExceeded;
 
 impl<R> UnpackingReader<R> {
-    /// Any file may unpack to so much.
+    /// Number of bytes that any file may expand to.
     const FLOOR: u64 = 256 << 20;
-    /// Then so many bytes for each packed one: files of triples shrink to a fifth or, at most, to a fiftieth.
+    /// Number of further bytes allowed for each compressed byte. Files of triples shrink to a
+    /// fifth, or to a fiftieth at most.
     const FACTOR: u64 = 200;
 }
 
@@ -201,13 +203,14 @@ impl<R: Read> Read for UnpackingReader<R> {
     }
 }
 
-/// The first `len` bytes, or all if there are fewer.
+/// Reads the first `len` bytes, or all if there are fewer.
 fn peek(reader: &mut impl Read, len: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(len);
     reader.take(len as u64).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
+/// Recognises archives and compressed streams that are not supported.
 fn archive(magic: &[u8]) -> Option<&'static str> {
     match magic {
         [b'P', b'K', 3, 4, ..] => Some("zip"),
@@ -219,7 +222,8 @@ fn archive(magic: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// The first file in a directory whose name looks like a graph's.
+/// Finds the first file in a directory whose name looks like that of a graph. Names with `train` go
+/// first.
 fn example_in(directory: &Path) -> Option<String> {
     let mut files: Vec<String> = std::fs::read_dir(directory)
         .ok()?

@@ -1,15 +1,17 @@
-//! Where a walk can go from each node.
+//! Where a walk can go from each node: records, slots and lists of parallel half-steps. `mod.rs` defines half-steps.
 
 use super::{NodeId, TopologyError, Triple, huge, unpack};
 
-/// Set in a slot's step word when the word is an index into the lists of parallel half-steps.
+/// Bit in the step word of a slot. If it is set, the word is an index into the lists of parallel
+/// half-steps.
 pub(super) const PARALLEL: u32 = 1 << 31;
-/// Set in a node's second word when a self-loop slot follows its neighbours.
+/// Bit in the second word of a node record. If it is set, a self-loop slot follows the neighbours.
 pub(super) const HAS_LOOP: u32 = 1 << 31;
-/// Stands for the node itself while half-steps are sorted, so that loops come last. Never an id: ids are below a `u32` count.
+/// Stands for the node itself while half-steps are sorted, so that loops come last. It is never an
+/// id: ids are below a `u32` count.
 pub(super) const LOOP_LAST: u32 = u32::MAX;
 
-/// Where a node's slots are and how many neighbours it has.
+/// The place of a node's slots and the number of its neighbours.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(8))]
 pub struct NodeRecord {
@@ -18,24 +20,25 @@ pub struct NodeRecord {
 }
 
 impl NodeRecord {
-    /// Index of the node's first slot.
+    /// Returns the index of the node's first slot.
     #[inline]
     pub fn first(self) -> u32 {
         self.first
     }
-    /// Number of distinct neighbours, the node itself excluded.
+    /// Returns the number of distinct neighbours, not counting the node itself.
     #[inline]
     pub fn degree(self) -> u32 {
         self.degree_and_loop & !HAS_LOOP
     }
-    /// 1 if a self-loop slot stands behind the neighbours' slots, else 0.
+    /// Returns 1 if a self-loop slot follows the slots of the neighbours, else 0.
     #[inline]
     pub fn loops(self) -> u32 {
         self.degree_and_loop >> 31
     }
 }
 
-/// A distinct neighbour (high half, so that slots sort by neighbour) and the step to it (low half).
+/// A distinct neighbour (in the high half, so that slots sort by neighbour) and the step to it (in
+/// the low half).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct Slot(u64);
@@ -45,37 +48,39 @@ impl Slot {
     pub(super) fn new(neighbour: NodeId, step: u32) -> Slot {
         Slot(u64::from(neighbour) << 32 | u64::from(step))
     }
-    /// The node this slot leads to; the slot's own node for a self-loop.
+    /// Returns the node that this slot leads to. For a self-loop that is the node that owns the
+    /// slot.
     #[inline]
     pub fn neighbour(self) -> NodeId {
         (self.0 >> 32) as u32
     }
-    /// The half-step or where its list is.
+    /// Returns the step to the neighbour.
     #[inline]
     pub fn step(self) -> Step {
         Step(self.0 as u32)
     }
 }
 
-/// What a slot says about the half-steps to its neighbour: the only one, or where their list is.
+/// The step of a slot: its only half-step, or the place of a list of half-steps.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Step(pub(super) u32);
 
 impl Step {
-    /// The only half-step, or `None` if there are several.
+    /// Returns the only half-step, or `None` if there are several.
     #[inline]
     pub fn single(self) -> Option<u32> {
         (self.0 & PARALLEL == 0).then_some(self.0)
     }
-    /// Where in `Topology::parallel` the list is, without a branch, for those who ask for it ahead of time; 0 if there is none.
+    /// Returns the place of the list in [`Arrays::parallel`], or 0 if there is none. It has no
+    /// branch, so that callers can prefetch the list cheaply.
     #[inline]
     pub fn list(self) -> u32 {
         self.0 & !PARALLEL & (self.0 as i32 >> 31) as u32
     }
 }
 
-/// Where a walk can go from each node.
+/// The records, slots and lists of all nodes.
 #[derive(Debug, Clone)]
 pub(super) struct Adjacency {
     pub(super) nodes: Vec<NodeRecord>, // (V)
@@ -83,19 +88,21 @@ pub(super) struct Adjacency {
     pub(super) parallel: Vec<u32>,     // lists [count, s, s, ...] of the slots with several half-steps
 }
 
-/// The arrays of a graph's index.
+/// The arrays of a graph's index, borrowed.
 #[derive(Copy, Clone, Debug)]
 pub struct Arrays<'a> {
     /// All node records.
     pub records: &'a [NodeRecord],
-    /// All slots, grouped by node as the records say.
+    /// All slots, grouped by node. The records say where each group is.
     pub slots: &'a [Slot],
-    /// The lists of parallel half-steps that [`Step::list`] points into: each is its length, then the half-steps ascending.
+    /// The lists of parallel half-steps that [`Step::list`] points into. Each list is its length,
+    /// then the half-steps in ascending order.
     pub parallel: &'a [u32],
 }
 
 impl<'a> Arrays<'a> {
-    /// As [`Topology::half_steps`].
+    /// Lists the half-steps of a slot, ascending, as
+    /// [`Topology::half_steps`](super::Topology::half_steps) does.
     #[inline]
     pub fn half_steps(&self, step: &'a Step) -> &'a [u32] {
         half_steps(self.parallel, step)
@@ -113,7 +120,8 @@ pub(super) fn half_steps<'a>(parallel: &'a [u32], step: &'a Step) -> &'a [u32] {
 }
 
 impl Adjacency {
-    /// Scatters the half-steps to their nodes, sorts them there, and folds parallel ones into one slot, all in one buffer.
+    /// Groups the half-steps by node, sorts each group, and merges parallel half-steps into one
+    /// slot. All this happens in one buffer.
     pub(super) fn build(num_nodes: u32, edges: &[u64], offsets: &[u32]) -> Result<Adjacency, TopologyError> {
         let mut ends = vec![0u32; num_nodes as usize + 1];
         for &edge in edges {

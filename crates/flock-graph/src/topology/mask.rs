@@ -1,29 +1,31 @@
-//! Edges hidden from a [`Topology`] without touching it.
+//! Hides edges of a [`Topology`] without changing it.
 //!
-//! Training hides the edges it asks about (section 8 of the specification): a neighbour reached only by hidden edges is no
-//! neighbour. The mask keeps, for whatever the hidden triples touch, the sorted *positions* that are gone: slots of a node,
-//! half-steps of a slot, triples of a relation, relations of the graph. Choosing uniformly among the rest is then exact index
-//! arithmetic, [`nth_kept`], so nothing is copied and a mask costs O(hidden · log), whatever the degrees and the graph's size.
+//! Training hides the edges it asks about (section 8 of the specification). A node reached only by
+//! hidden edges is then no neighbour. For everything that the hidden triples touch, the mask stores
+//! the sorted *positions* that are gone: slots of a node, half-steps of a slot, triples of a
+//! relation, relations of the graph. A uniform choice among the rest is exact index arithmetic,
+//! [`nth_kept`]. So nothing is copied, and a mask costs O(hidden · log), whatever the degrees and
+//! the size of the graph.
 
 use super::{NodeId, Topology, Triple};
 use std::ops::Range;
 
-/// The hidden edges of one topology. Only meaningful together with the topology it was made for.
+/// The hidden edges of one topology. Use a mask only with the topology it was made for.
 #[derive(Debug, Clone, Default)]
 pub struct Mask {
     triples: Vec<u32>,           // hidden ids, ascending
-    in_relation: Vec<u32>,       // the same, counted from the start of their relation
+    in_relation: Vec<u32>,       // the same triples, counted from the start of their relation
     relations: Vec<HiddenGroup>, // touched relations -> `in_relation`
     gone_relations: Vec<u32>,    // positions in `relations_in_use` with no triple left
     nodes: Vec<HiddenNode>,      // touched nodes, ascending
-    slots: Vec<u32>,             // per touched node, its slots that are gone
-    partial: Vec<HiddenGroup>,   // per touched node, its slots that keep some half-steps -> `steps`
+    slots: Vec<u32>,             // per touched node, the slots that are gone
+    partial: Vec<HiddenGroup>,   // per touched node, the slots that keep some half-steps -> `steps`
     steps: Vec<u32>,             // positions of hidden half-steps in their slot's list
-    filter: Vec<u64>,            // 64 bits a touched node, a power of two: most nodes are untouched, and one bit tells
+    filter: Vec<u64>,            // 64 bits per touched node, a power of two: one bit rules out most other nodes
     table: Vec<u64>,             // node << 32 | index in `nodes`, open addressing, a power of two
 }
 
-/// A touched thing (relation id, or slot of a node) and where its hidden positions are.
+/// A touched relation (its id) or slot of a node, and where its hidden positions are.
 #[derive(Debug, Clone, Copy)]
 struct HiddenGroup {
     key: u32,
@@ -40,12 +42,12 @@ pub struct HiddenNode {
 }
 
 impl HiddenNode {
-    /// How many of the node's neighbours are gone.
+    /// Returns how many neighbours of the node are gone.
     #[inline]
     pub fn neighbours_gone(&self) -> u32 {
         self.slots.1 - self.slots.0
     }
-    /// 1 if the node's self-loop slot is gone, else 0.
+    /// Returns 1 if the self-loop slot of the node is gone, else 0.
     #[inline]
     pub fn loops_gone(&self) -> u32 {
         u32::from(self.loop_gone)
@@ -55,7 +57,8 @@ impl HiddenNode {
 const EMPTY: u64 = u64::MAX;
 
 impl Mask {
-    /// Hides `hidden` from `topology`. Repeated triples count once and triples the graph does not have are ignored.
+    /// Hides `hidden` from `topology`. Repeated triples count once. Triples that the graph does not
+    /// have are ignored.
     pub fn new(topology: &Topology, hidden: &[Triple]) -> Mask {
         let mut triples: Vec<u32> = hidden.iter().filter_map(|&t| topology.triple_id(t)).collect();
         triples.sort_unstable();
@@ -67,20 +70,20 @@ impl Mask {
         mask
     }
 
-    /// Whether nothing is hidden.
+    /// Tells whether nothing is hidden.
     pub fn is_empty(&self) -> bool {
         self.triples.is_empty()
     }
-    /// Number of distinct triples hidden.
+    /// Returns the number of distinct hidden triples.
     pub fn len(&self) -> usize {
         self.triples.len()
     }
-    /// Whether the triple with this id is hidden.
+    /// Tells whether the triple with this id is hidden.
     pub fn hides(&self, id: u32) -> bool {
         self.triples.binary_search(&id).is_ok()
     }
 
-    /// What is hidden at node `v`, if anything.
+    /// Returns what is hidden at node `v`, if anything.
     #[inline]
     pub fn node(&self, v: NodeId) -> Option<&HiddenNode> {
         let bit = hash(v, 64 * self.filter.len());
@@ -99,24 +102,25 @@ impl Mask {
         None
     }
 
-    /// Positions, among the node's slots, of the neighbours that are gone.
+    /// Lists the positions, among the node's slots, of the neighbours that are gone.
     #[inline]
     pub fn gone_slots(&self, node: &HiddenNode) -> &[u32] {
         &self.slots[node.slots.0 as usize..node.slots.1 as usize]
     }
 
-    /// Positions, in the list of a slot that is not gone, of its hidden half-steps.
+    /// Lists the positions of the hidden half-steps of a slot that is not gone.
     #[inline]
     pub fn hidden_steps(&self, node: &HiddenNode, slot: u32) -> &[u32] {
         group(&self.partial[node.partial.0 as usize..node.partial.1 as usize], slot, &self.steps)
     }
 
-    /// Hidden triples of a relation, counted from the relation's first triple.
+    /// Lists the hidden triples of a relation, counted from the relation's first triple.
     pub fn hidden_in_relation(&self, relation: u32) -> &[u32] {
         group(&self.relations, relation, &self.in_relation)
     }
 
-    /// Positions in [`Topology::relations_in_use`] of the relations with every triple hidden.
+    /// Lists the positions in [`Topology::relations_in_use`] of the relations with every triple
+    /// hidden.
     pub fn gone_relations(&self) -> &[u32] {
         &self.gone_relations
     }
@@ -194,7 +198,8 @@ impl Mask {
     }
 }
 
-/// Where the half-step from `v` to `w` stands; `None` only if the topology lacks it.
+/// Finds the half-step from `v` to `w`: its node, slot and position. Returns `None` only if the
+/// topology does not have it.
 fn locate(topology: &Topology, v: NodeId, w: NodeId, half_step: u32) -> Option<(NodeId, u32, u32)> {
     let slot = topology.find_slot(v, w)?;
     let step = topology.slot(topology.record(v).first() + slot).step();
@@ -211,16 +216,18 @@ fn group<'a>(groups: &[HiddenGroup], key: u32, positions: &'a [u32]) -> &'a [u32
     &positions[range]
 }
 
-/// Multiplicative hashing: the top bits of the product, as many as the table has.
+/// Hashes by multiplication: scales the top bits of the product to the size of the table.
 #[inline]
 fn hash(v: NodeId, size: usize) -> usize {
     ((u64::from(v.wrapping_mul(0x9E37_79B1)) * size as u64) >> 32) as usize
 }
 
-/// The position of the `index`-th thing that is *not* in `gone`, a sorted list of positions. Exact, O(log).
+/// Returns the position of the `index`-th element that is *not* in `gone`, a sorted list of
+/// positions. Exact, in O(log).
 #[inline]
 pub fn nth_kept(gone: &[u32], index: u32) -> u32 {
-    // gone[i] - i things are kept before the i-th gone one, a non-decreasing sequence: skip those with at most `index`.
+    // Before the i-th gone element there are gone[i] - i kept ones. This sequence never decreases,
+    // so skip all gone elements where it is at most `index`.
     let (mut low, mut high) = (0, gone.len());
     while low < high {
         let middle = (low + high) / 2;

@@ -1,19 +1,24 @@
-//! The names-free index of one graph: which triples there are, and where a walk can go from each node.
+//! The index of a graph, by ids and without names: which triples it has, and where a walk can go
+//! from each node.
 //!
-//! Two views of the same triples, both built by sorting, neither changed afterwards (edits are kept beside them, see
-//! [`Topology::edited`]):
+//! It has two views of the same triples. Both are built by sorting and never change. Edits are
+//! stored beside them, see [`Topology::edited`].
 //!
-//! - **Edges**: `(head, tail)` packed in a `u64`, sorted by (relation, head, tail). A triple's position is its id. A second
-//!   `u32` permutation sorted by (relation, tail, head) answers inverse types. 12 bytes a triple.
-//! - **Adjacency**: an 8-byte [`NodeRecord`] per node and an 8-byte [`Slot`] per (node, distinct neighbour). A slot names the
-//!   neighbour and, when a single triple joins the two, the step itself; otherwise it points into a list of steps.
-//!   16 bytes a triple, up to 20 where triples run in parallel.
+//! - **Edges**: `(head, tail)` packed in a `u64`, sorted by (relation, head, tail). The position of
+//!   a triple is its id. A permutation of `u32`, sorted by (relation, tail, head), serves inverse
+//!   types. This takes 12 bytes per triple.
+//! - **Adjacency**: a [`NodeRecord`] of 8 bytes per node and a [`Slot`] of 8 bytes per (node,
+//!   distinct neighbour). A slot names the neighbour. If a single triple joins the two, the slot
+//!   also holds the step itself. Otherwise it points into a list of steps. This takes 16 bytes per
+//!   triple, and up to 20 where triples are parallel.
 //!
-//! A **half-step** is one raw triple seen from one of its ends: the type `s` of the augmented edge that leaves this end, `r` at
-//! the head and `r + R` at the tail. The two labels of that triple for a move away from this end are `(s, dir 0)` and
-//! `(inverse(s), dir 1)`, so a uniform half-step and a fair coin are a uniform label (section 1 of the specification). A
-//! self-loop is stored as one half-step in a slot of its own behind the neighbours; the coin gives its two types.
-//! Half-steps are stored as `2r` and `2r + 1`: the coin is then an exclusive or, where `r + R` would cost the walk a branch.
+//! A **half-step** is one raw triple seen from one of its ends. It is the type `s` of the edge that
+//! leaves this end in the graph with inverses: `r` at the head and `r + R` at the tail. For a move
+//! away from this end the triple has two labels, `(s, dir 0)` and `(inverse(s), dir 1)`. So a
+//! uniform half-step and a fair coin give a uniform label (section 1 of the specification). A
+//! self-loop is stored as one half-step, in a slot of its own after the neighbours, and the coin
+//! picks one of its two types. Half-steps are stored as `2r` and `2r + 1`, so that the coin is an
+//! exclusive or. With `r + R` it would cost the walk a branch.
 
 mod adjacency;
 mod huge;
@@ -29,7 +34,8 @@ use thiserror::Error;
 
 /// Dense id of an entity.
 pub type NodeId = u32;
-/// Id of a relation type: `0..R` is the raw relation `r`, `R..2R` its inverse `r + R`, and `2R` is "no type".
+/// Id of a relation type: `0..R` are the raw relations `r`, `R..2R` their inverses `r + R`, and
+/// `2R` is "no type".
 pub type TypeId = u32;
 
 /// One fact, by ids.
@@ -69,29 +75,29 @@ pub enum TopologyError {
         /// The number of relations given.
         num_relations: u32,
     },
-    /// More triples than 32-bit offsets can address once each is seen from both ends.
+    /// More triples than 32-bit offsets can address. Each triple counts twice, once from each end.
     #[error("{found} triples; at most {} (2^30) can be indexed", MAX_TRIPLES)]
     TooManyTriples {
         /// The number of triples given.
         found: usize,
     },
-    /// More relations than type ids can hold once inverses are added.
+    /// More relations than type ids can hold together with their inverses.
     #[error("{found} relations; at most {} (2^30) can be indexed", MAX_RELATIONS)]
     TooManyRelations {
         /// The number of relations given.
         found: u32,
     },
-    /// The lists of parallel triples outgrew their 31-bit index.
+    /// The lists of parallel triples need more than 31 bits of index.
     #[error("too many parallel triples between the same nodes: their lists need more than 2^31 entries")]
     TooManyParallel,
 }
 
-/// The most triples one graph can hold.
+/// Greatest number of triples in one graph.
 pub const MAX_TRIPLES: usize = 1 << 30;
-/// The most raw relations one graph can hold.
+/// Greatest number of raw relations in one graph.
 pub const MAX_RELATIONS: u32 = 1 << 30;
 
-/// A graph indexed for walking, for known answers and for hiding edges.
+/// A graph indexed for walking, for finding known answers and for hiding edges.
 #[derive(Debug, Clone)]
 pub struct Topology {
     num_relations: u32,
@@ -100,11 +106,11 @@ pub struct Topology {
     by_tail: Vec<u32>,   // (triples): ids sorted by (relation, tail, head)
     relations: Vec<u32>, // relations that have a triple, ascending
     adjacency: Adjacency,
-    patch: Option<Box<patch::Patch>>, // if there is one, edges, by_tail and adjacency are its base's
+    patch: Option<Box<patch::Patch>>, // if set, `edges`, `by_tail` and `adjacency` are empty and the patch's base has them
 }
 
 impl Topology {
-    /// Indexes `triples`; duplicates are dropped.
+    /// Indexes `triples` and drops duplicates.
     ///
     /// # Errors
     /// An id out of range, or a graph too large for 32-bit offsets.
@@ -130,25 +136,26 @@ impl Topology {
         Ok(Topology { num_relations, edges, offsets, by_tail, relations, adjacency, patch: None })
     }
 
-    /// Number of nodes, those without an edge included.
+    /// Returns the number of nodes, including those without an edge.
     pub fn num_nodes(&self) -> u32 {
         self.patch.as_ref().map_or(self.adjacency.nodes.len() as u32, |p| p.num_nodes)
     }
-    /// Number `R` of raw relations.
+    /// Returns the number `R` of raw relations.
     #[inline]
     pub fn num_relations(&self) -> u32 {
         self.num_relations
     }
-    /// Number `2R` of relation types.
+    /// Returns the number `2R` of relation types.
     pub fn num_types(&self) -> u32 {
         2 * self.num_relations
     }
-    /// The reserved type `2R`.
+    /// Returns the reserved type `2R`, which means "no type".
     #[inline]
     pub fn no_type(&self) -> TypeId {
         2 * self.num_relations
     }
-    /// The type of the same edges walked the other way. "No type" and unknown ids are their own inverse.
+    /// Returns the type of the same edges walked the other way. "No type" and unknown ids are their
+    /// own inverse.
     #[inline]
     pub fn inverse(&self, t: TypeId) -> TypeId {
         if t < self.num_relations {
@@ -159,12 +166,12 @@ impl Topology {
             t
         }
     }
-    /// Number of distinct triples.
+    /// Returns the number of distinct triples.
     pub fn num_triples(&self) -> usize {
         self.offsets[self.num_relations as usize] as usize
     }
 
-    /// All triples in (relation, head, tail) order; the position is the triple's id.
+    /// Lists all triples in (relation, head, tail) order. The position of a triple is its id.
     pub fn triples(&self) -> impl ExactSizeIterator<Item = Triple> + '_ {
         let mut relation = 0;
         (0..self.num_triples()).map(move |id| {
@@ -175,7 +182,7 @@ impl Topology {
         })
     }
 
-    /// The triple with this id.
+    /// Returns the triple with this id.
     ///
     /// # Panics
     /// If `id` is not below [`Topology::num_triples`].
@@ -184,7 +191,7 @@ impl Topology {
         self.nth(relation as u32, id as usize)
     }
 
-    /// The triple with this id, which belongs to this relation.
+    /// Returns the triple with this id, which belongs to this relation.
     #[inline]
     fn nth(&self, relation: u32, id: usize) -> Triple {
         match &self.patch {
@@ -196,7 +203,7 @@ impl Topology {
         }
     }
 
-    /// The id of a triple, if the graph has it.
+    /// Returns the id of a triple, if the graph has it.
     pub fn triple_id(&self, t: Triple) -> Option<u32> {
         let range = self.relation_range(t.relation);
         if let Some(patch) = &self.patch {
@@ -206,7 +213,8 @@ impl Topology {
         Some((range.start + found) as u32)
     }
 
-    /// Known answers of (head, type, ?) for raw and inverse types, sorted and distinct; none for "no type" or unknown ids.
+    /// Lists the known answers of (head, type, ?), sorted and distinct. The type may be raw or
+    /// inverse. "No type" and unknown ids have no answers.
     pub fn answers(&self, head: NodeId, t: TypeId) -> impl ExactSizeIterator<Item = NodeId> + '_ {
         let inverse = t >= self.num_relations;
         let relation = if inverse { t - self.num_relations } else { t };
@@ -229,7 +237,7 @@ impl Topology {
         }))
     }
 
-    /// The raw relations `r` with `(head, r, tail)` in the graph, ascending.
+    /// Lists the raw relations `r` with `(head, r, tail)` in the graph, ascending.
     pub fn relations_between(&self, head: NodeId, tail: NodeId) -> Vec<u32> {
         let Some(local) = self.find_slot(head, tail) else {
             return Vec::new();
@@ -239,7 +247,7 @@ impl Topology {
         half_steps.into_iter().filter(|s| s & 1 == 0).map(|s| s / 2).collect()
     }
 
-    /// Whether `(head, t, tail)` is an edge of the graph with its inverses.
+    /// Tells whether `(head, t, tail)` is an edge of the graph with inverses.
     pub fn contains(&self, head: NodeId, t: TypeId, tail: NodeId) -> bool {
         let triple = if t < self.num_relations {
             Triple { head, relation: t, tail }
@@ -249,18 +257,20 @@ impl Topology {
         self.triple_id(triple).is_some()
     }
 
-    /// Number of distinct neighbours, the node itself excluded; 0 for an unknown node.
+    /// Returns the number of distinct neighbours, not counting the node itself. It is 0 for an
+    /// unknown node.
     pub fn degree(&self, v: NodeId) -> u32 {
         self.record(v).degree()
     }
 
-    /// The distinct neighbours in increasing order, the node itself excluded.
+    /// Lists the distinct neighbours in increasing order, without the node itself.
     pub fn neighbours(&self, v: NodeId) -> impl ExactSizeIterator<Item = NodeId> + '_ {
         let record = self.record(v);
         (record.first..record.first + record.degree()).map(|at| self.slot(at).neighbour())
     }
 
-    /// The triples that touch a node, each once, grouped by neighbour; none for an unknown node.
+    /// Lists the triples that touch a node, each once, grouped by neighbour. An unknown node has
+    /// none.
     pub fn triples_at(&self, v: NodeId) -> Vec<Triple> {
         let record = self.record(v);
         let mut triples = Vec::new();
@@ -275,7 +285,7 @@ impl Topology {
         triples
     }
 
-    /// Bytes held by the index.
+    /// Returns the memory of the index in bytes.
     pub fn memory_bytes(&self) -> usize {
         fn bytes<T>(v: &Vec<T>) -> usize {
             v.capacity() * size_of::<T>()
@@ -290,14 +300,14 @@ impl Topology {
             + bytes(&self.adjacency.parallel)
     }
 
-    // What follows is for those who walk or hide edges.
+    // The methods below serve code that walks or hides edges.
 
-    /// The relations that have at least one triple, ascending.
+    /// Lists the relations that have at least one triple, ascending.
     pub fn relations_in_use(&self) -> &[u32] {
         &self.relations
     }
 
-    /// The ids of a relation's triples; empty for an unknown relation.
+    /// Returns the ids of a relation's triples. The range is empty for an unknown relation.
     pub fn relation_range(&self, relation: u32) -> std::ops::Range<usize> {
         if relation < self.num_relations {
             self.offsets[relation as usize] as usize..self.offsets[relation as usize + 1] as usize
@@ -306,7 +316,7 @@ impl Topology {
         }
     }
 
-    /// Head and tail of the triple with this id.
+    /// Returns the head and tail of the triple with this id.
     ///
     /// # Panics
     /// If `id` is not below [`Topology::num_triples`].
@@ -319,7 +329,7 @@ impl Topology {
         ((self.edges[id] >> 32) as u32, self.edges[id] as u32)
     }
 
-    /// The node's record; that of an isolated node if the node is unknown.
+    /// Returns the record of a node. An unknown node has the record of an isolated one.
     #[inline]
     pub fn record(&self, v: NodeId) -> NodeRecord {
         match &self.patch {
@@ -328,7 +338,7 @@ impl Topology {
         }
     }
 
-    /// A slot by its index, as the records say.
+    /// Returns a slot by its index. Records say which slots a node has.
     ///
     /// # Panics
     /// If no record has such a slot.
@@ -340,20 +350,22 @@ impl Topology {
         }
     }
 
-    /// The bare arrays, for walking at full speed; none of a patched graph, which has to be asked.
+    /// Returns the bare arrays, for walking at full speed. A patched graph has none: use
+    /// [`Topology::record`], [`Topology::slot`] and [`Topology::half_steps`] there.
     #[inline]
     pub fn arrays(&self) -> Option<Arrays<'_>> {
         let Adjacency { nodes, slots, parallel } = &self.adjacency;
         self.patch.is_none().then_some(Arrays { records: nodes, slots, parallel })
     }
 
-    /// The type of a half-step.
+    /// Returns the type of a half-step.
     #[inline]
     pub fn type_of(&self, half_step: u32) -> TypeId {
         (half_step >> 1) + (self.num_relations & (half_step & 1).wrapping_neg())
     }
 
-    /// Position among the node's own slots of the one that leads to `w`; the self-loop's slot, at the degree, when `w` is `v`.
+    /// Finds the slot of `v` that leads to `w` and returns its position among the slots of `v`. If
+    /// `w` is `v`, that is the slot of the self-loop, whose position is the degree.
     pub fn find_slot(&self, v: NodeId, w: NodeId) -> Option<u32> {
         let record = self.record(v);
         if v == w {
@@ -371,7 +383,7 @@ impl Topology {
         None
     }
 
-    /// The half-steps of a slot, ascending.
+    /// Lists the half-steps of a slot, ascending.
     ///
     /// # Panics
     /// If `step` does not come from a slot of this topology.
@@ -384,7 +396,7 @@ impl Topology {
     }
 }
 
-/// One of two ways to iterate.
+/// One of two iterators over the same items.
 enum Either<A, B> {
     Left(A),
     Right(B),
@@ -418,7 +430,7 @@ fn unpack(edge: u64, relation: u32) -> Triple {
     Triple { head: (edge >> 32) as u32, relation, tail: edge as u32 }
 }
 
-/// Scatters by relation, then sorts each relation's packed pairs and drops repeats.
+/// Groups the triples by relation, sorts the packed pairs of each relation and drops duplicates.
 fn sort_edges(num_relations: u32, triples: Vec<Triple>) -> (Vec<u64>, Vec<u32>) {
     let mut ends = vec![0u32; num_relations as usize + 1];
     for t in &triples {
@@ -456,7 +468,8 @@ fn sort_edges(num_relations: u32, triples: Vec<Triple>) -> (Vec<u64>, Vec<u32>) 
     (edges, offsets)
 }
 
-/// Ids in (relation, tail, head) order: within a relation ids already follow (head, tail), so (tail, id) is that order.
+/// Lists ids in (relation, tail, head) order. Within a relation ids already follow (head, tail), so
+/// sorting by (tail, id) gives this order.
 fn sort_by_tail(edges: &[u64], offsets: &[u32]) -> Vec<u32> {
     let mut by_tail = Vec::with_capacity(edges.len());
     let mut keys = Vec::new();

@@ -1,11 +1,12 @@
-//! The part of a graph around an entity, small enough to look at.
+//! The part of a graph around some nodes, small enough to draw.
 
 use super::{NodeId, Topology, Triple};
 use std::collections::HashSet;
 
 impl Topology {
-    /// Up to `limit` nodes around `centres`, these first, then nearer ones before farther ones, and all triples among them.
-    /// A node with more neighbours than there is room for gives some spread over all of them.
+    /// Returns up to `limit` nodes around `centres`, and all triples among them. The centres come
+    /// first, then nearer nodes before farther ones. If a node has too many neighbours, a selection
+    /// spread evenly over all of them is taken.
     pub fn neighbourhood(&self, centres: &[NodeId], limit: usize) -> (Vec<NodeId>, Vec<Triple>) {
         let mut nodes: Vec<NodeId> = Vec::new();
         let mut met: HashSet<NodeId> = HashSet::new();
@@ -14,7 +15,7 @@ impl Topology {
         let mut from = 0;
         while from < nodes.len() && nodes.len() < limit {
             let ring = nodes.len();
-            // Each node of the ring gets an equal part of the room that is left.
+            // Each node of the ring gets an equal share of the remaining room.
             for i in from..ring {
                 let share = (limit.saturating_sub(nodes.len()) / (ring - i)).max(1);
                 let fresh: Vec<NodeId> = self.neighbours(nodes[i]).filter(|v| !met.contains(v)).collect();
@@ -43,7 +44,7 @@ mod tests {
 
     #[test]
     fn a_star_and_its_tail_by_hand() {
-        // 0 is joined to 1..=9, 1 to 10, 10 to 11; 12 stands alone.
+        // 0 is joined to 1..=9, 1 to 10, 10 to 11. 12 is isolated.
         let mut triples: Vec<Triple> = (1..10).map(|tail| Triple { head: 0, relation: 0, tail }).collect();
         triples.push(Triple { head: 10, relation: 1, tail: 1 });
         triples.push(Triple { head: 10, relation: 0, tail: 11 });
@@ -52,9 +53,9 @@ mod tests {
         assert_eq!(nodes, [10, 1, 11, 0]);
         let t = |head, relation, tail| Triple { head, relation, tail };
         assert_eq!(edges, [t(10, 1, 1), t(10, 0, 11), t(0, 0, 1)]);
-        // The way back to 10 takes no room: of 1's neighbours only 0 is new.
+        // 10 is known already and takes no room: of the neighbours of 1 only 0 is new.
         assert_eq!(graph.neighbourhood(&[11], 4).0, [11, 10, 1, 0]);
-        // Room for five of nine neighbours: every second.
+        // There is room for five of nine neighbours: every second one.
         assert_eq!(graph.neighbourhood(&[0], 6).0, [0, 1, 3, 5, 7, 9]);
         assert_eq!(graph.neighbourhood(&[12, 99], 5), (vec![12], vec![]));
         assert_eq!(graph.neighbourhood(&[0], 100).0.len(), 12);

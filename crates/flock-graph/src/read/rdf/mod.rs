@@ -1,11 +1,13 @@
-//! N-Triples, Turtle and RDF/XML, through the oxigraph parsers.
+//! Reads N-Triples, Turtle and RDF/XML, with the parsers of oxigraph.
 //!
-//! A name is the full IRI, without brackets, or `_:label` for a blank node. A blank node without a label gets
-//! `_:[1]`, `_:[2]`, … in order of appearance: no label can be spelled so, and the same file gives the same names every
-//! time. Statements about literals are counted and left out.
+//! A name is the full IRI, without brackets, or `_:label` for a blank node. Blank nodes without a
+//! label are called `_:[1]`, `_:[2]`, and so on, in order of appearance. No label can be spelled
+//! like this, and the same file always gives the same names. Statements about literals are counted
+//! and left out.
 //!
-//! Turtle and RDF/XML abbreviate: prefixes, bases and entities stand for more than they take. What they may stand for is
-//! bounded by a [`ExpansionBudget`], and `turtle.rs` and `rdfxml.rs` keep what the parsers hold in bounds too.
+//! Turtle and RDF/XML have abbreviations: prefixes, bases and entities can stand for much more text
+//! than they take. An [`ExpansionBudget`] limits how much. `turtle.rs` and `rdfxml.rs` also limit
+//! what the parsers hold in memory.
 
 pub(crate) mod prefixes;
 mod rdfxml;
@@ -22,19 +24,19 @@ use prefixes::Prefixes;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
 
-/// Blank nodes without a label, numbered over all files of one graph.
+/// The numbers of blank nodes without a label, over all files of one graph.
 #[derive(Default)]
 pub(crate) struct BlankNodeNumbers {
     numbers: HashMap<u128, usize>,
-    /// Whether the format knows such nodes: N-Triples does not.
+    /// Whether the format has such nodes. N-Triples does not.
     possible: bool,
 }
 
 impl BlankNodeNumbers {
     /// Writes the name of `node` to `name`.
     fn name<'a>(&mut self, node: &BlankNode, name: &'a mut String) -> &'a str {
-        // The parsers give such nodes a random number of 128 bits for a label, in hexadecimal. A node that has so long a
-        // number for a label in the file gets a new name too, which does no harm.
+        // The parsers label such nodes with a random number of 128 bits, in hexadecimal. A node
+        // with such a long number as its label in the file gets a new name too, which does no harm.
         let random = node.as_ref().unique_id().filter(|id| self.possible && id >> 64 != 0);
         name.clear();
         name.push_str("_:");
@@ -50,7 +52,8 @@ impl BlankNodeNumbers {
     }
 }
 
-/// Gives every triple of `source` whose object is no literal to `sink`, and adds the declared prefixes.
+/// Passes every triple of `source` to `sink`, except those with a literal as object, and adds the
+/// declared prefixes.
 pub(crate) fn read(
     source: &mut Source<'_>,
     options: &LoadOptions,
@@ -68,7 +71,8 @@ pub(crate) fn read(
     }
 }
 
-/// N-Triples, line by line: a line of three plain IRIs is cut by hand, six times as fast; the parser gets the rest.
+/// Reads N-Triples line by line. A line of three plain IRIs is cut by hand, which is six times as
+/// fast. The parser gets all other lines.
 fn lines(source: &mut Source<'_>, statements: &mut StatementSink<'_>, options: &LoadOptions) -> Result<(), LoadError> {
     let mut reader = BufReader::with_capacity(256 << 10, source.take_reader());
     let (mut line, mut number) = (Vec::new(), 0);
@@ -98,7 +102,8 @@ fn lines(source: &mut Source<'_>, statements: &mut StatementSink<'_>, options: &
                 match triple {
                     Ok(triple) => statements.triple(source, options, || number, &triple)?,
                     Err(error) => {
-                        // The parser may find more to complain about: the line is bad once.
+                        // Stop here: the parser may report more errors, but the line counts as
+                        // malformed once.
                         statements.bad(source, options, number, row_error(&error))?;
                         break;
                     }
@@ -108,8 +113,8 @@ fn lines(source: &mut Source<'_>, statements: &mut StatementSink<'_>, options: &
     }
 }
 
-/// The names in `<IRI> <IRI> <IRI> .` if all are plain: `http` or `https`, a plain host, and no character that would need a
-/// closer look. Whatever is plain is valid.
+/// Returns the names in `<IRI> <IRI> <IRI> .` if all are plain: `http` or `https`, a plain host,
+/// and no character that needs closer inspection. Every plain IRI is valid.
 fn plain_triple(line: &[u8]) -> Option<[&str; 3]> {
     let mut rest = line;
     let mut names = [""; 3];
@@ -137,7 +142,7 @@ fn plain_iri(iri: &[u8]) -> Option<&str> {
 const HOST: u8 = 1;
 const PATH: u8 = 2;
 
-/// Which bytes are plain in a host and in a path.
+/// The bytes that are plain in a host and in a path.
 const PLAIN: [u8; 256] = {
     let mut plain = [0; 256];
     let mut b = 0;
@@ -152,7 +157,7 @@ const PLAIN: [u8; 256] = {
     plain
 };
 
-/// Adds prefixes in an order that does not change from run to run.
+/// Adds prefixes, always in the same order.
 pub(crate) fn declare<'a>(prefixes: &mut Prefixes, declared: impl Iterator<Item = (&'a str, &'a str)>) {
     let mut declared: Vec<_> = declared.collect();
     declared.sort_unstable();
@@ -161,8 +166,9 @@ pub(crate) fn declare<'a>(prefixes: &mut Prefixes, declared: impl Iterator<Item 
     }
 }
 
-/// What the names of a file may come to when they are written out in full, relative to what has been read of it. Names
-/// that repeat are counted each time they are written, so this bounds time as well as memory.
+/// A limit on the total length of the names in a file when they are written out in full, relative
+/// to the number of bytes read. Repeated names count each time they are written, so this limits
+/// time as well as memory.
 #[derive(Default)]
 pub(crate) struct ExpansionBudget {
     /// Bytes read so far.
@@ -171,12 +177,13 @@ pub(crate) struct ExpansionBudget {
 }
 
 impl ExpansionBudget {
-    /// Any file may come to so much.
+    /// Number of bytes that the names of any file may take.
     const FLOOR: u64 = 64 << 20;
-    /// Then so many bytes for each that is read: `x:1 ,` is 5 bytes, and a long namespace has 100.
+    /// Number of further bytes allowed for each byte read. `x:1 ,` has 5 bytes, and a long
+    /// namespace has 100.
     const FACTOR: u64 = 32;
 
-    /// Counts names, or what the parser writes out on the way to them.
+    /// Counts the bytes of names, or of intermediate text that the parser writes.
     pub(crate) fn spend(&mut self, bytes: usize) -> Result<(), RowError> {
         self.spent = self.spent.saturating_add(bytes as u64);
         if self.spent > ExpansionBudget::FLOOR.saturating_add(self.read.saturating_mul(ExpansionBudget::FACTOR)) {
@@ -186,12 +193,12 @@ impl ExpansionBudget {
     }
 }
 
-/// Whether some name is longer than is taken.
+/// Tells whether some name is too long.
 pub(crate) fn names_too_long(names: [&str; 3]) -> bool {
     names.iter().any(|name| name.len() > MAX_NAME)
 }
 
-/// Statements on their way to the graph.
+/// Passes statements on to the graph, names blank nodes and keeps the report.
 pub(crate) struct StatementSink<'a> {
     report: &'a mut LoadReport,
     blank_nodes: &'a mut BlankNodeNumbers,

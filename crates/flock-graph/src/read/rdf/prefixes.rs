@@ -1,12 +1,13 @@
 //! Prefixes of IRIs: `http://example.org/family#` is shown as `family:`.
 //!
-//! They come from the file's declarations; a format without any (N-Triples) gets some derived from the namespaces in use.
-//! They are for display and for typing only: a name in a graph is always the full IRI.
+//! Prefixes come from the declarations in the file. For a format without declarations (N-Triples)
+//! they are derived from the namespaces in use. They serve only for display and for typing: a name
+//! in a graph is always the full IRI.
 
 use crate::near::suggest::split_iri;
 use std::collections::HashMap;
 
-/// Namespaces that everybody calls the same.
+/// Well-known namespaces and their usual prefixes.
 const WELL_KNOWN: [(&str, &str); 14] = [
     ("rdf", "http://www.w3.org/1999/02/22-rdf-syntax-ns#"),
     ("rdfs", "http://www.w3.org/2000/01/rdf-schema#"),
@@ -24,18 +25,18 @@ const WELL_KNOWN: [(&str, &str); 14] = [
     ("wdt", "http://www.wikidata.org/prop/direct/"),
 ];
 
-/// At most so many prefixes are derived: the namespaces of the most names.
+/// Greatest number of derived prefixes. The namespaces with the most names get one.
 const MAX_DERIVED: usize = 64;
 
 /// Prefixes and the namespaces they stand for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prefixes {
-    // Longest namespace first, so that the first that fits is the one to use.
+    // Longest namespace first, so that the first match is the right one.
     entries: Vec<(String, String)>,
 }
 
 impl Prefixes {
-    /// Adds a prefix, unless it or its namespace is there already.
+    /// Adds a prefix, unless the prefix or its namespace is already there.
     pub fn insert(&mut self, prefix: &str, namespace: &str) {
         let known = |(p, n): &(String, String)| p == prefix || n == namespace;
         if namespace.is_empty() || self.entries.iter().any(known) {
@@ -46,17 +47,17 @@ impl Prefixes {
         self.entries.insert(at, (prefix.to_owned(), namespace.to_owned()));
     }
 
-    /// Whether there is none.
+    /// Tells whether there are no prefixes.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// All pairs of prefix and namespace, longest namespace first.
+    /// Lists all pairs of prefix and namespace, longest namespace first.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> + '_ {
         self.entries.iter().map(|(p, n)| (p.as_str(), n.as_str()))
     }
 
-    /// `http://example.org/family#Ann` → `family:Ann`, if some prefix fits.
+    /// Shortens `http://example.org/family#Ann` to `family:Ann`, if some prefix fits.
     pub fn shorten(&self, iri: &str) -> Option<String> {
         self.entries.iter().find_map(|(prefix, namespace)| {
             let local = iri.strip_prefix(namespace.as_str())?;
@@ -64,14 +65,15 @@ impl Prefixes {
         })
     }
 
-    /// `family:Ann` → `http://example.org/family#Ann`, if the prefix is known.
+    /// Expands `family:Ann` to `http://example.org/family#Ann`, if the prefix is known.
     pub fn expand(&self, short: &str) -> Option<String> {
         let (prefix, local) = short.split_once(':')?;
         let (_, namespace) = self.entries.iter().find(|(p, _)| p == prefix)?;
         Some(format!("{namespace}{local}"))
     }
 
-    /// Prefixes for the namespaces that at least two of `names` share, and for the well-known ones in use.
+    /// Derives prefixes for the namespaces that at least two of `names` share, and for the
+    /// well-known ones in use.
     pub(crate) fn derive<'a>(names: impl Iterator<Item = &'a str>) -> Prefixes {
         let mut uses: HashMap<&str, usize> = HashMap::new();
         for name in names {
@@ -87,7 +89,7 @@ impl Prefixes {
         common.truncate(MAX_DERIVED);
 
         let mut prefixes = Prefixes::default();
-        // The well-known ones first: nobody else may take their prefix.
+        // Well-known namespaces go first, so that no other one takes their prefix.
         common.sort_by_key(|(ns, _)| well_known(ns).is_none());
         for (namespace, _) in common {
             let label = well_known(namespace).map_or_else(|| label(namespace), str::to_owned);
@@ -103,7 +105,7 @@ impl Prefixes {
     }
 }
 
-/// What a person might call a namespace: the last part of its path, else the main part of its host.
+/// Suggests a prefix for a namespace: the last part of its path, or else the main part of its host.
 fn label(namespace: &str) -> String {
     let rest = namespace.split_once("://").map_or(namespace, |(_, r)| r);
     let mut parts = rest.split(['/', '#']);

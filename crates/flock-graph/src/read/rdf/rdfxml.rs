@@ -1,9 +1,12 @@
-//! RDF/XML, looked through before its parser sees it, so that what the parser makes of it stays in bounds.
+//! Reads RDF/XML. Each event is checked before the parser sees it, so that the output of the parser
+//! stays within limits.
 //!
-//! XML lets a short file stand for much: entities of entities, namespaces in every name, a base before every IRI. The
-//! parser writes all that out and tells nobody before. So a [`EventGuard`] stands between the file and the parser: it cuts the
-//! file into events with the parser's own tokeniser (the same version of `quick-xml`), works out what each event comes to,
-//! and hands on the bytes of those that fit the [`ExpansionBudget`]. The file is streamed; only one event is in memory at a time.
+//! In XML a short file can stand for a lot of text: entities made of entities, namespaces in every
+//! name, a base before every IRI. The parser writes all that out without warning. So an
+//! [`EventGuard`] sits between the file and the parser. It cuts the file into events with the same
+//! tokeniser as the parser (the same version of `quick-xml`), computes how long each event becomes,
+//! and passes on the bytes of events that fit the [`ExpansionBudget`]. The file is streamed, and
+//! the guard holds one piece of whole events at a time.
 
 use super::prefixes::Prefixes;
 use super::turtle::MAX_DEPTH;
@@ -23,25 +26,28 @@ use std::io::{self, BufReader, Read};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The parser gets at least so many bytes at a time, if there are.
+/// Least number of bytes that the parser gets at a time, except at the end.
 const PIECE: usize = 8 << 10;
 
-/// The most bytes that an XML entity may stand for; they are abbreviations of namespaces.
+/// Greatest number of bytes that an XML entity may stand for. Entities are meant to abbreviate
+/// namespaces.
 const MAX_ENTITY: usize = 64 << 10;
 
-/// The most attributes of an element: the tokeniser compares each with all before.
+/// Greatest number of attributes of an element. The tokeniser compares each with all earlier ones.
 const MAX_ATTRIBUTES: usize = 1024;
 
-/// The most prefixes in force at a time: the tokeniser looks through them all for each name.
+/// Greatest number of prefixes in scope. The tokeniser searches all of them for each name.
 const MAX_PREFIXES: usize = 1024;
 
-/// The most members of a collection: the parser makes two statements of each, all at the end.
+/// Greatest number of members of a collection. The parser makes two statements of each, all at the
+/// end.
 const MAX_MEMBERS: usize = 1 << 18;
 
 const XML: &[u8] = b"http://www.w3.org/XML/1998/namespace";
 const PARSE_TYPE: &[u8] = b"http://www.w3.org/1999/02/22-rdf-syntax-ns#parseType";
 
-/// Gives every statement to `statements`. After an error in XML nothing that follows can be trusted, so `lenient` does not apply.
+/// Passes every statement to `statements`. After an XML error nothing that follows can be trusted,
+/// so `lenient` does not apply.
 pub(crate) fn read(
     source: &mut Source<'_>,
     statements: &mut StatementSink<'_>,
@@ -53,7 +59,8 @@ pub(crate) fn read(
     let mut declared = false;
     while let Some(triple) = triples.next() {
         if !std::mem::replace(&mut declared, true) {
-            // Declarations end with their element, so they must be read inside it: those of the root are known now.
+            // A declaration ends with its element, so it must be read inside it. At this point
+            // those of the root are known.
             declare(prefixes, triples.prefixes());
         }
         let line = || guard.borrow().line_at(triples.buffer_position());
@@ -76,7 +83,7 @@ pub(crate) fn read(
     Ok(())
 }
 
-/// What the parser reads from.
+/// The input of the parser.
 struct ParserInput<'a>(Rc<RefCell<EventGuard<'a>>>);
 
 impl Read for ParserInput<'_> {
@@ -85,26 +92,27 @@ impl Read for ParserInput<'_> {
     }
 }
 
-/// Hands events on that have been found to fit.
+/// Passes on the events that fit the limits.
 struct EventGuard<'a> {
     tokens: NsReader<BufReader<Tee<'a>>>,
     event: Vec<u8>,
     meter: ExpansionMeter,
-    /// Whole events, of which `given` bytes are handed on. The parser has used up all before them.
+    /// Whole events. The parser has got the first `given` bytes of them, and has used up everything
+    /// before.
     piece: Vec<u8>,
     given: usize,
-    /// Where the piece begins: byte and line.
+    /// Byte and line where the piece begins.
     start: u64,
     line: u64,
     ended: bool,
-    /// Why no more is handed on, and the line.
+    /// Line and reason of a refusal.
     refused: Option<(u64, RowError)>,
 }
 
 impl<'a> EventGuard<'a> {
     fn new(reader: Box<dyn Read + 'a>) -> EventGuard<'a> {
         let mut tokens = NsReader::from_reader(BufReader::new(Tee { reader, bytes: Vec::new(), start: 0 }));
-        // As the parser has it.
+        // The parser has the same setting.
         tokens.config_mut().expand_empty_elements = true;
         EventGuard {
             tokens,
@@ -130,7 +138,7 @@ impl<'a> EventGuard<'a> {
         Ok(len)
     }
 
-    /// Takes whole events until there is enough to hand on.
+    /// Reads whole events until there are enough bytes to pass on.
     fn next_piece(&mut self) -> io::Result<()> {
         self.start += self.piece.len() as u64;
         self.line += lines(&self.piece);
@@ -147,7 +155,7 @@ impl<'a> EventGuard<'a> {
                 Err(quick_xml::Error::Io(error)) => {
                     return Err(Arc::try_unwrap(error).unwrap_or_else(|e| io::Error::new(e.kind(), e)));
                 }
-                // The parser will come to the same end, and say what is wrong.
+                // The parser will meet the same error and report it.
                 Err(_) => None,
             };
             let until = match checked {
@@ -167,7 +175,7 @@ impl<'a> EventGuard<'a> {
         Ok(())
     }
 
-    /// The line of a byte that the parser has come to.
+    /// Returns the line of a byte that the parser has reached.
     fn line_at(&self, byte: u64) -> u64 {
         let len = (byte.saturating_sub(self.start) as usize).min(self.piece.len());
         self.line + lines(&self.piece[..len])
@@ -178,21 +186,21 @@ fn lines(bytes: &[u8]) -> u64 {
     memchr_iter(b'\n', bytes).count() as u64
 }
 
-/// Keeps a copy of the bytes that the tokeniser has read, until they are taken.
+/// Copies the bytes that the tokeniser reads, until they are taken.
 struct Tee<'a> {
     reader: Box<dyn Read + 'a>,
-    /// `bytes[start..]` is not taken yet.
+    /// `bytes[start..]` has not been taken yet.
     bytes: Vec<u8>,
     start: usize,
 }
 
 impl Tee<'_> {
-    /// Whether the event that is being read is longer than any sensible one.
+    /// Tells whether the current event is too long.
     fn too_long(&self) -> bool {
         self.bytes.len() - self.start > MAX_ROW
     }
 
-    /// Moves the next bytes to `piece`: so many, or all.
+    /// Moves the next `len` bytes, or all bytes, to `piece`.
     fn take(&mut self, len: Option<usize>, piece: &mut Vec<u8>) {
         let end = len.map_or(self.bytes.len(), |len| self.bytes.len().min(self.start + len));
         piece.extend_from_slice(&self.bytes[self.start..end]);
@@ -213,14 +221,14 @@ impl Read for Tee<'_> {
     }
 }
 
-/// Works out what the parser will make of events.
+/// Computes how long events become when the parser writes them out.
 #[derive(Default)]
 struct ExpansionMeter {
     budget: ExpansionBudget,
-    /// What each entity comes to.
+    /// Length of each entity, written out.
     entities: HashMap<String, usize>,
     open: Vec<OpenElement>,
-    /// Of all open elements.
+    /// Number and length of the prefixes of all open elements.
     prefixes: usize,
     prefix_bytes: usize,
 }
@@ -228,10 +236,10 @@ struct ExpansionMeter {
 /// An open element.
 #[derive(Clone, Default)]
 struct OpenElement {
-    /// Declared here.
+    /// Number and length of the prefixes declared here.
     prefixes: usize,
     prefix_bytes: usize,
-    /// Length of the base IRI in force.
+    /// Length of the base IRI in scope.
     base: usize,
     /// Whether it may be a collection or an XML literal.
     special: bool,
@@ -253,7 +261,7 @@ impl ExpansionMeter {
                 self.budget.spend(bytes)
             }
             Event::DocType(text) => self.declare(text),
-            // Comes out as it stands, or not at all.
+            // The parser copies these unchanged, or ignores them.
             Event::CData(_) | Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::Eof => Ok(()),
         }
     }
@@ -289,9 +297,10 @@ impl ExpansionMeter {
             }
             element.special |= may_be_parse_type(&namespace, local);
         }
-        // Any attribute may be an IRI that is put after the base.
+        // Any attribute may be an IRI that the base is prepended to.
         bytes = bytes.saturating_add(attributes * element.base);
-        // It may also be the subject, or the language, of a statement for each of the others.
+        // It may also be the subject or the language of a statement for each of the other
+        // attributes.
         if longest > MAX_NAME {
             bytes = bytes.saturating_add(longest.saturating_mul(attributes));
         }
@@ -312,7 +321,8 @@ impl ExpansionMeter {
         self.budget.spend(bytes)
     }
 
-    /// What a qualified name comes to: the parser puts namespace and local part together and then looks for entities.
+    /// Returns the length of a qualified name. The parser joins namespace and local part, and then
+    /// expands entities.
     fn name(&self, namespace: &ResolveResult<'_>, local: LocalName<'_>) -> usize {
         let ResolveResult::Bound(Namespace(namespace)) = namespace else { return 0 };
         let local = local.into_inner();
@@ -322,14 +332,14 @@ impl ExpansionMeter {
         }
     }
 
-    /// How long a text is with its entities written out.
+    /// Returns the length of a text with its entities written out.
     fn expanded(&self, text: &[u8]) -> usize {
         if memchr(b'&', text).is_none() {
             return text.len();
         }
         let Ok(text) = str::from_utf8(text) else { return text.len() };
         let mut entities = 0usize;
-        // Nothing is written here in place of an entity, but its length is counted.
+        // Entities are replaced by nothing here, but their lengths are counted.
         let rest = escape::unescape_with(text, |name| {
             let bytes = match escape::resolve_xml_entity(name) {
                 Some(character) => character.len(),
@@ -338,11 +348,11 @@ impl ExpansionMeter {
             entities = entities.saturating_add(bytes);
             Some("")
         });
-        // An entity that is not known ends the parser's work too, at the same place.
+        // The parser also stops at an unknown entity, at the same place.
         rest.map_or(0, |rest| rest.len()).saturating_add(entities)
     }
 
-    /// The entities of a document type, cut as the parser cuts them.
+    /// Records the entities of a document type, cut as the parser cuts them.
     fn declare(&mut self, text: &[u8]) -> Result<(), RowError> {
         let Ok(text) = str::from_utf8(text) else { return Ok(()) };
         for declaration in text.split('<').skip(1).filter_map(|d| d.strip_prefix("!ENTITY")) {
@@ -359,7 +369,7 @@ impl ExpansionMeter {
     }
 }
 
-/// Name and value in what follows `<!ENTITY`.
+/// Returns the name and the value in what follows `<!ENTITY`.
 fn entity(declaration: &str) -> Option<(&str, &str)> {
     let rest = declaration.trim_start().strip_prefix('%').unwrap_or(declaration);
     let (name, rest) = rest.trim_start().split_once(|c: char| c.is_ascii_whitespace())?;
@@ -367,7 +377,8 @@ fn entity(declaration: &str) -> Option<(&str, &str)> {
     Some((name, value))
 }
 
-/// Whether an attribute says that an element is a collection or an XML literal. An entity in its name may hide that.
+/// Tells whether an attribute may say that an element is a collection or an XML literal. An entity
+/// in its name may hide that.
 fn may_be_parse_type(namespace: &ResolveResult<'_>, local: LocalName<'_>) -> bool {
     let ResolveResult::Bound(Namespace(namespace)) = namespace else { return false };
     let local = local.into_inner();

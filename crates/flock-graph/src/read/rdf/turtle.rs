@@ -1,8 +1,9 @@
-//! Turtle, fed to its parser in small pieces, so that what the parser holds stays in bounds.
+//! Reads Turtle. The parser gets small pieces, so that what it holds stays within limits.
 //!
-//! Three things let a short file fill the memory: open brackets (each is a statement that waits), prefixes and bases (each
-//! is a copy of what it stands for), and names (each is written out in full). [`BracketScanner`] counts brackets before the parser
-//! sees them, declarations are measured after every piece, and a [`ExpansionBudget`] counts the names.
+//! Three things let a short file fill the memory: open brackets (each is an unfinished statement),
+//! prefixes and bases (each is copied), and names (each is written out in full). A
+//! [`BracketScanner`] counts brackets before the parser sees them. Declarations are measured after
+//! every piece. An [`ExpansionBudget`] counts the names.
 
 use super::prefixes::Prefixes;
 use super::{ExpansionBudget, StatementSink, declare, row_error};
@@ -15,22 +16,23 @@ use oxttl::TurtleParser;
 use oxttl::turtle::LowLevelTurtleParser;
 use std::io::Read;
 
-/// Bytes that the parser gets at a time: what it makes of one piece is not seen until the next.
+/// Number of bytes that the parser gets at a time. Its output for a piece can be checked only after
+/// the whole piece.
 const PIECE: usize = 32 << 10;
 
-/// The most brackets that may be open at a time.
+/// Greatest number of open brackets.
 pub(crate) const MAX_DEPTH: usize = 1024;
 
-/// The most prefixes.
+/// Greatest number of prefixes.
 const MAX_PREFIXES: usize = 4096;
 
-/// The most bytes of all namespaces together.
+/// Greatest length of all namespaces together, in bytes.
 const MAX_NAMESPACES: usize = 4 << 20;
 
-/// Longer names are counted even if they are those of the statement before.
+/// Length above which a name is counted even if the statement before has the same name.
 const CHEAP: usize = 1 << 10;
 
-/// Gives every statement to `statements`.
+/// Passes every statement to `statements`.
 pub(crate) fn read(
     source: &mut Source<'_>,
     options: &LoadOptions,
@@ -47,7 +49,8 @@ pub(crate) fn read(
         scanner.follow(&piece).map_err(|what| source.row(scanner.line, what))?;
         names.budget.read += len as u64;
         held.extend_from_slice(&piece);
-        // The parser starts an unfinished token anew with every piece: a long one comes in pieces that double.
+        // The parser restarts an unfinished token with every piece. So a long token gets pieces of
+        // doubling size.
         if len > 0 && held.len() < scanner.token / 2 {
             continue;
         }
@@ -62,7 +65,7 @@ pub(crate) fn read(
                     names.count(&triple).map_err(|what| source.row(scanner.line, what))?;
                     statements.triple(source, options, || scanner.line, &triple)?;
                 }
-                // The parser goes on with the next statement.
+                // The parser continues with the next statement.
                 Err(error) => {
                     let line = error.location().start.line + 1;
                     statements.bad(source, options, line, row_error(&error))?;
@@ -77,7 +80,7 @@ pub(crate) fn read(
     }
 }
 
-/// Refuses more declarations than anybody needs: the parser keeps a copy of each.
+/// Refuses too many declarations, because the parser keeps a copy of each.
 fn declared(parser: &LowLevelTurtleParser) -> Result<(), RowError> {
     let (mut count, mut bytes) = (0, parser.base_iri().map_or(0, str::len));
     for (_, namespace) in parser.prefixes() {
@@ -93,7 +96,8 @@ fn declared(parser: &LowLevelTurtleParser) -> Result<(), RowError> {
     Ok(())
 }
 
-/// Names as they stand in the file: a subject or a property with many objects stands there once.
+/// Counts names as they are written in the file: a subject or property with many objects is written
+/// once.
 #[derive(Default)]
 struct NameCounter {
     budget: ExpansionBudget,
@@ -116,7 +120,7 @@ impl NameCounter {
     }
 }
 
-/// What a name costs that may be carried over from the statement before.
+/// Returns the cost of a name. It is free if it is repeated from the statement before.
 fn once(last: &mut String, name: &str) -> usize {
     if name.len() > CHEAP {
         return name.len();
@@ -129,20 +133,21 @@ fn once(last: &mut String, name: &str) -> usize {
     name.len()
 }
 
-/// Follows strings, IRIs and comments as far as is needed to see the brackets between them.
+/// Follows strings, IRIs and comments, to find the brackets between them.
 ///
-/// It agrees with the parser up to the first error. What follows an error is read in lenient mode only, in which nobody
-/// reads files of strangers.
+/// It agrees with the parser up to the first error. What follows an error is read only in lenient
+/// mode, which is not for files from strangers.
 struct BracketScanner {
     place: ScannerState,
-    /// Brackets that are open.
+    /// Number of open brackets.
     depth: usize,
-    /// Bytes of the token so far.
+    /// Length of the current token so far, in bytes.
     token: usize,
     /// The line, from 1.
     line: u64,
 }
 
+/// What the scanner is in the middle of.
 #[derive(Copy, Clone)]
 enum ScannerState {
     /// Between tokens or in a name or number.
@@ -151,11 +156,12 @@ enum ScannerState {
     Escape,
     Iri,
     Comment,
-    /// After so many quotes (one or two) that may open a string.
+    /// After one or two quotes that may open a string: the quote character and their number.
     Quotes(u8, u8),
-    /// In a string of one quote each, perhaps after a backslash.
+    /// In a string with single delimiters: the quote character, and whether a backslash came last.
     Short(u8, bool),
-    /// In a string of three quotes each, after so many quotes (or a backslash).
+    /// In a string with triple delimiters: the quote character, the number of quotes just seen, and
+    /// whether a backslash came last.
     Long(u8, u8, bool),
 }
 
