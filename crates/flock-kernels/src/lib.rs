@@ -1,7 +1,7 @@
 //! Numbers in, numbers out: the layers of the Flock model, each as a plain loop and as a fast kernel.
 //!
 //! This crate knows no graph. Its inputs are embedding rows, walk positions and group ids. Its
-//! outputs are states and logits. Each layer is a directory:
+//! outputs are states and logits. Small layers are single files. Each large layer is a directory:
 //!
 //! - `mod` holds the definition (a plain, readable loop, forward and backward), the weights and the
 //!   shapes;

@@ -70,7 +70,7 @@ impl<'a> Source<'a> {
             },
         };
         let reader: Box<dyn Read + 'a> = match compression {
-            Some(_) => Box::new(UnpackingReader { reader, bytes: 0, packed_bytes }),
+            Some(_) => Box::new(ExpansionLimitReader { reader, bytes: 0, packed_bytes }),
             None => reader,
         };
         let reader: Box<dyn Read + 'a> = match options.max_bytes {
@@ -123,8 +123,8 @@ impl<'a> Source<'a> {
             Some(compression) if swollen.is_some() => LoadError::Swollen {
                 file,
                 compression,
-                floor: UnpackingReader::<File>::FLOOR,
-                factor: UnpackingReader::<File>::FACTOR,
+                floor: ExpansionLimitReader::<File>::FLOOR,
+                factor: ExpansionLimitReader::<File>::FACTOR,
             },
             Some(compression) => LoadError::Damaged { file, compression, source },
             None => LoadError::Io { file, source },
@@ -173,18 +173,18 @@ impl<R: Read> Read for CountingReader<R> {
 
 /// Passes on decompressed bytes, and fails if they are far more than a file of triples would give.
 /// A few compressed bytes can stand for more data than anybody has time to read.
-struct UnpackingReader<R> {
+struct ExpansionLimitReader<R> {
     reader: R,
     bytes: u64,
     packed_bytes: Rc<Cell<u64>>,
 }
 
-/// Says that an [`UnpackingReader`] exceeded its limit.
+/// Says that an [`ExpansionLimitReader`] exceeded its limit.
 #[derive(Debug, thiserror::Error)]
 #[error("unpacks to too much")]
 struct ExpansionLimitExceeded;
 
-impl<R> UnpackingReader<R> {
+impl<R> ExpansionLimitReader<R> {
     /// Number of bytes that any file may expand to.
     const FLOOR: u64 = 256 << 20;
     /// Number of further bytes allowed for each compressed byte. Files of triples shrink to a
@@ -192,7 +192,7 @@ impl<R> UnpackingReader<R> {
     const FACTOR: u64 = 200;
 }
 
-impl<R: Read> Read for UnpackingReader<R> {
+impl<R: Read> Read for ExpansionLimitReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let len = self.reader.read(buffer)?;
         self.bytes += len as u64;

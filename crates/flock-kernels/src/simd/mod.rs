@@ -35,8 +35,8 @@ pub use portable::Lanes;
 /// A vector of `f32` for one instruction set.
 ///
 /// # Safety
-/// Call methods only where the instruction set is present. `Engine::run` guarantees this and is the
-/// only caller. Pointers must be valid for `LANES` elements and need no alignment.
+/// Call methods only where the instruction set is present. Kernels run only through `Engine::run`,
+/// which guarantees this. Pointers must be valid for `LANES` elements and need no alignment.
 #[allow(missing_docs, clippy::missing_safety_doc)]
 pub trait Vector: Copy {
     const LANES: usize;
