@@ -1,10 +1,12 @@
-//! How fast graphs load and how much memory they take, next to `cat` and `wc -l` on the same file in the same run.
+//! Measures how fast graphs load and how much memory they take, next to `cat` and `wc -l` on the
+//! same file in the same run.
 //!
 //! `cargo run --release -p flock-graph --example load_speed [millions of triples]`
 //!
-//! The graph is made up: one entity per five triples, named like those of Wikidata in a dump, and 200 relations. Every file
-//! is written just before, so that all of them come from memory; the best of three is printed. On a machine with other work to
-//! do, the processor time of this process says more than the time on the clock; Linux tells it.
+//! The graph is synthetic: one entity per five triples, named as in a dump of Wikidata, and 200
+//! relations. Every file is written just before it is read, so that it comes from the page cache.
+//! The best of three runs is printed. On a busy machine the processor time of this process (on
+//! Linux only) says more than the elapsed time.
 
 use flock_graph::{Graph, LoadOptions, Names, load};
 use std::fs::{self, File};
@@ -37,7 +39,7 @@ fn measure(directory: &Path, triples: u64) -> Result<(), Box<dyn std::error::Err
         }
         let seconds = best(|| load_once(&path))?;
         print(&format!("load .{extension}"), &path, seconds)?;
-        // The first load is the first thing that takes memory.
+        // The first load is the first step that takes memory.
         peak = peak.or_else(peak_kib);
         if matches!(extension, "tsv" | "nt") {
             let mut lines = 0;
@@ -116,7 +118,7 @@ fn suggestions(graph: &Graph) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// A made-up word of four to seven syllables.
+/// Makes up a word of four to seven syllables.
 fn word(mut random: u64) -> String {
     let mut word = String::new();
     for _ in 0..4 + random % 4 {
@@ -178,7 +180,8 @@ fn pack(command: &str, from: &Path, to: &Path) -> Result<(), Box<dyn std::error:
     if status.success() { Ok(()) } else { Err(format!("{command} failed").into()) }
 }
 
-/// The least time on the clock and the least processor time of this thread, of three, in seconds.
+/// Returns the least elapsed time and the least processor time of this thread, of three runs, in
+/// seconds.
 fn best(
     mut work: impl FnMut() -> Result<(), Box<dyn std::error::Error>>,
 ) -> Result<(f64, f64), Box<dyn std::error::Error>> {
@@ -192,7 +195,8 @@ fn best(
     Ok(best)
 }
 
-/// Processor time of this thread in seconds; not a number where the system does not tell.
+/// Returns the processor time of this thread in seconds, or NaN where the system does not report
+/// it.
 fn processor() -> f64 {
     let stat = fs::read_to_string("/proc/thread-self/schedstat").ok();
     let nanoseconds = stat.and_then(|s| s.split_whitespace().next()?.parse::<f64>().ok());
@@ -205,7 +209,7 @@ fn print(what: &str, path: &Path, (seconds, cpu): (f64, f64)) -> io::Result<()> 
     Ok(())
 }
 
-/// The most memory this process has held, in KiB, where the system tells.
+/// Returns the peak memory of this process in KiB, where the system reports it.
 fn peak_kib() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;

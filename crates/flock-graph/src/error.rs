@@ -1,5 +1,6 @@
-//! What can go wrong on the way from a file to a graph. Every message names the file, the line where there is one, what
-//! was found and what was expected. What to do about it is a [`Remedy`]: the command says it as a flag, the server in words.
+//! Errors on the way from a file to a graph. Every message names the file, the line if there is
+//! one, what was found and what was expected. A [`Remedy`] says what to do about it. The command
+//! renders it as a flag, the server as text.
 
 use crate::{Format, GraphError, TopologyError};
 use std::borrow::Cow;
@@ -12,128 +13,128 @@ pub enum LoadError {
     /// There is no such file.
     #[error("{file}: no such file")]
     NotFound {
-        /// The file as it was named.
+        /// The file, as the caller named it.
         file: String,
     },
     /// A directory was named instead of a file.
     #[error("{file}: is a directory, expected a graph file")]
     Directory {
-        /// The directory as it was named.
+        /// The directory, as the caller named it.
         file: String,
-        /// A file in it that may have been meant.
+        /// A file in the directory that may have been meant.
         example: Option<String>,
     },
     /// The system could not open or read the file.
     #[error("{file}: cannot read: {source}")]
     Io {
-        /// The file as it was named.
+        /// The file, as the caller named it.
         file: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// There is more text than may be read.
+    /// The file has more text than the caller allows.
     #[error("{file}: more than {limit} bytes of text, packed or not")]
     TooMuch {
-        /// The file as it was named.
+        /// The file, as the caller named it.
         file: String,
-        /// The most that is read.
+        /// Greatest number of bytes that is read.
         limit: u64,
     },
     /// Compressed data ends early or is broken.
     #[error("{file}: {compression} data ends early or is damaged ({source})")]
     Damaged {
-        /// The file as it was named.
+        /// The file, as the caller named it.
         file: String,
         /// How it is compressed.
         compression: Compression,
-        /// What the decompressor said.
+        /// The error of the decompressor.
         source: io::Error,
     },
-    /// A small packed file unpacks to very much.
+    /// A compressed file expands to far more data than a file of triples would.
     #[error(
         "{file}: {compression} data unpacks to more than {} MiB and {factor} times its own size, expected less",
         floor >> 20
     )]
     Swollen {
-        /// The file as it was named.
+        /// The file, as the caller named it.
         file: String,
         /// How it is compressed.
         compression: Compression,
-        /// So many bytes any file may unpack to.
+        /// Number of bytes that any file may expand to.
         floor: u64,
-        /// And so many more for each packed byte.
+        /// Number of further bytes allowed for each compressed byte.
         factor: u64,
     },
-    /// The file is some archive or compressed stream that is not read here.
+    /// The file is an archive or a compressed stream of a kind that is not supported.
     #[error("{file}: found {found} data, expected text, gzip or zstd")]
     Archive {
-        /// The file as it was named.
+        /// The file, as the caller named it.
         file: String,
-        /// What its first bytes say.
+        /// The kind of data, recognised by the first bytes.
         found: &'static str,
     },
     /// The text is JSON.
     #[error("{file}: found JSON, expected tsv, csv, nt, ttl or rdfxml")]
     Json {
-        /// The file as it was named.
+        /// The file, as the caller named it.
         file: String,
     },
     /// The text is UTF-16.
     #[error("{file}: found UTF-16 text, expected UTF-8")]
     Utf16 {
-        /// The file as it was named.
+        /// The file, as the caller named it.
         file: String,
     },
-    /// Neither the name nor the content tells the format.
+    /// Neither the name nor the content shows the format.
     #[error("{file}: cannot tell the format from the name or the first line")]
     UnknownFormat {
-        /// The file as it was named.
+        /// The file, as the caller named it.
         file: String,
     },
-    /// Columns were chosen, or a header promised, for a format that has neither.
+    /// The caller chose columns or announced a header, but the format has neither.
     #[error("{file}: is {format}, which has no columns and no header")]
     NoColumns {
-        /// The file as it was named.
+        /// The file, as the caller named it.
         file: String,
-        /// What it was read as.
+        /// The format it was read as.
         format: Format,
     },
-    /// A line is not what it should be.
+    /// A line is malformed.
     #[error("{file}:{line}: {what}")]
     Row {
-        /// The file as it was named.
+        /// The file, as the caller named it.
         file: String,
         /// The line, from 1.
         line: u64,
         /// What is wrong with it.
         what: RowError,
     },
-    /// There is nothing to make a graph of.
+    /// The files have no triples.
     #[error(
         "{files}: no triples, expected at least one: {rows} rows read, {literals} literals and {skipped} bad rows left out"
     )]
     Empty {
-        /// The files as they were named.
+        /// The files, as the caller named them.
         files: String,
-        /// Rows or statements read.
+        /// Number of rows or statements read.
         rows: u64,
-        /// Statements left out because their object is a literal.
+        /// Number of statements left out because their object is a literal.
         literals: u64,
-        /// Rows left out because they are malformed.
+        /// Number of malformed rows left out.
         skipped: u64,
     },
     /// The graph is too large for its index.
     #[error("{files}: {source}")]
     TooLarge {
-        /// The files as they were named.
+        /// The files, as the caller named them.
         files: String,
-        /// The limit that was met.
+        /// The limit that was exceeded.
         source: TopologyError,
     },
 }
 
 impl LoadError {
-    /// What to do about it, where something is known to help.
+    /// Returns what to do about it, if something is known to help.
     pub fn remedy(&self) -> Option<Remedy> {
         match self {
             LoadError::NotFound { .. } => Some(Remedy::CheckPath),
@@ -170,14 +171,14 @@ pub enum RowError {
     Fields {
         /// `tab` or `comma`.
         separator: &'static str,
-        /// The columns that were asked for (from 0), if any were.
+        /// The chosen columns (from 0), if any.
         wanted: Option<[usize; 3]>,
-        /// How many fields there are.
+        /// Number of fields in the row.
         found: usize,
-        /// What to do, by the looks of the line.
+        /// What to do, judging by the line.
         remedy: Option<Box<Remedy>>,
     },
-    /// A field without a name in it.
+    /// An empty field where a name is needed.
     #[error("field {column} is empty, expected the name of {}", role_text(*.role))]
     EmptyField {
         /// The field, from 1.
@@ -191,52 +192,52 @@ pub enum RowError {
         /// The first bad byte, from 1, not counting the quotes of CSV.
         byte: usize,
     },
-    /// A quoted field without an end.
+    /// A quoted field that is never closed.
     #[error("a quote is opened and never closed, expected a closing \"")]
     OpenQuote,
-    /// A quoted field that goes on after its end.
+    /// A quoted field with text after its closing quote.
     #[error("found text after a closing quote, expected a comma")]
     TextAfterQuote,
-    /// A row longer than any sensible one.
-    #[error("found a row of more than {} MiB, expected one triple per line", crate::delimited::MAX_ROW >> 20)]
+    /// A row that is too long to be a triple.
+    #[error("found a row of more than {} MiB, expected one triple per line", crate::read::rows::MAX_ROW >> 20)]
     TooLong,
-    /// A row of more fields than any sensible one.
-    #[error("found a row of more than {} fields, expected one triple per line", crate::delimited::MAX_FIELDS)]
+    /// A row with too many fields.
+    #[error("found a row of more than {} fields, expected one triple per line", crate::read::rows::MAX_FIELDS)]
     ManyFields,
-    /// A name longer than any sensible one.
-    #[error("found a name of more than {} KiB, expected a shorter one", crate::delimited::MAX_NAME >> 10)]
+    /// A name that is too long.
+    #[error("found a name of more than {} KiB, expected a shorter one", crate::read::rows::MAX_NAME >> 10)]
     LongName,
-    /// Abbreviations (prefixes, bases, entities) that stand for far more than the file has.
+    /// Abbreviations (prefixes, bases, entities) that stand for far more text than the file has.
     #[error(
         "names written out in full come to more than {} MiB and {factor} times the bytes read, expected less",
         floor >> 20
     )]
     Swelling {
-        /// So much any file may come to.
+        /// Number of bytes that the names of any file may take in full.
         floor: u64,
-        /// And so much more for each byte read.
+        /// Number of further bytes allowed for each byte read.
         factor: u64,
     },
-    /// Something that a parser would have to hold all at once.
+    /// Too many things that a parser would have to hold in memory at once.
     #[error("found more than {limit} {what}, expected fewer")]
     TooMany {
-        /// What there is too much of.
+        /// What there are too many of.
         what: &'static str,
-        /// The most that is taken.
+        /// Greatest number that is accepted.
         limit: usize,
     },
     /// A syntax error in an RDF file, in the words of the RDF parser.
     #[error("{}", shown(.message))]
     Rdf {
-        /// What was found.
+        /// The message of the parser.
         message: String,
-        /// What may help.
+        /// What may help, if known.
         remedy: Option<Box<Remedy>>,
     },
 }
 
 impl RowError {
-    /// What to do about it, where something is known to help.
+    /// Returns what to do about it, if something is known to help.
     pub fn remedy(&self) -> Option<Remedy> {
         match self {
             RowError::Fields { remedy, .. } | RowError::Rdf { remedy, .. } => remedy.as_deref().cloned(),
@@ -254,24 +255,25 @@ impl RowError {
     }
 }
 
-/// What to do about an error. `Display` says it in words that fit any caller; a command may say the same as a flag.
+/// What to do about an error. `Display` says it in words that fit any caller. A command may render
+/// it as a flag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Remedy {
-    /// The path may be misspelled, or standard input was meant.
+    /// Check the path: it may be misspelled, or standard input was meant.
     CheckPath,
-    /// A file in the directory that was named.
+    /// Name this file, which is in the given directory.
     NameFile(String),
-    /// The file came in pieces: get or pack it anew.
+    /// Fetch or compress the file again: it is incomplete or damaged.
     FetchAgain,
     /// Unpack the archive.
     Unpack,
-    /// Convert the text.
+    /// Convert the text to UTF-8.
     ToUtf8 {
-        /// What its encoding is or may be.
+        /// Its encoding, or a guess at it.
         from: &'static str,
     },
-    /// Write triples in place of JSON, or name the format if it is none.
+    /// Write triples instead of JSON, or name the format if the file is not JSON.
     FromJson,
     /// Say whether the first row is a header.
     SayHeader,
@@ -281,7 +283,7 @@ pub enum Remedy {
     Format {
         /// The likely format.
         format: Format,
-        /// What makes it likely.
+        /// The reason why it is likely.
         why: &'static str,
     },
     /// Choose these columns (from 0) for head, relation and tail.
@@ -291,13 +293,14 @@ pub enum Remedy {
         /// Whether quotes may be missing around names with commas.
         or_quote: bool,
     },
-    /// There are fewer columns than the highest that was chosen.
+    /// Choose columns that the file has.
     FewerColumns,
-    /// Choose no columns and promise no header.
+    /// Choose no columns and announce no header.
     NoColumns,
-    /// Fill the field in, or leave out what is malformed ([`LoadOptions::lenient`](crate::LoadOptions::lenient)).
+    /// Fill in the field, or leave out malformed rows
+    /// ([`LoadOptions::lenient`](crate::LoadOptions::lenient)).
     FillOrSkip,
-    /// Write the file in another way: these words say how.
+    /// Write the file in a different way, as described.
     Write(&'static str),
 }
 
@@ -330,19 +333,19 @@ impl fmt::Display for Remedy {
     }
 }
 
-/// A piece of the input as a message may show it: without control characters, which could steer a terminal, and with its
-/// middle left out if it is long.
+/// Prepares a piece of the input for a message. Escapes control characters, which could change the
+/// state of a terminal, and leaves out the middle of a long text.
 pub(crate) fn shown(text: &str) -> String {
     let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
     shorten(text).chars().map(escape).collect()
 }
 
-/// A name in quotes, its middle left out if it is long.
+/// Quotes a name and leaves out its middle if it is long.
 pub(crate) fn quote(name: &str) -> String {
     format!("{:?}", shorten(name))
 }
 
-/// The beginning and the end of a long text.
+/// Returns the beginning and the end of a long text.
 fn shorten(text: &str) -> Cow<'_, str> {
     const START: usize = 120;
     const END: usize = 60;

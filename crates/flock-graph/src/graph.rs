@@ -1,21 +1,21 @@
 //! A graph: two sets of names and a [`Topology`] over their ids.
 
 use crate::error::quote;
-use crate::names::{Batch, Names};
-use crate::prefixes::Prefixes;
+use crate::names::{NameBatch, Names};
+use crate::read::Prefixes;
 use crate::topology::{Edit, Topology, TopologyError, Triple};
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// How many near names an error offers.
+/// Number of near names that an error offers.
 const NEAR: usize = 3;
 
-/// So many names are looked up together.
+/// Number of names that are looked up together.
 const PENDING: usize = 128;
 
-/// Duplicates are dropped when the list has grown to so many triples, and each time it has doubled since: a file of
-/// duplicates takes no more memory than this.
+/// Number of triples at which duplicates are dropped for the first time. After that they are
+/// dropped each time the list has doubled. So a file of duplicates takes no more memory than this.
 const MANY: usize = 4 << 20;
 
 /// A knowledge graph with names.
@@ -32,76 +32,78 @@ pub struct Graph {
 pub struct NamedEdit<'a> {
     /// Head, relation and tail.
     pub triple: [&'a str; 3],
-    /// Whether the graph has it afterwards.
+    /// Whether the graph has the triple after the edit.
     pub present: bool,
 }
 
 impl Graph {
-    /// Reads a graph from a file, in whatever format it is. [`load`](crate::load) has options, and reports what was left out.
-    ///
-    /// # Errors
-    /// A file that cannot be read, or is no graph.
-    pub fn open(path: impl AsRef<std::path::Path>) -> Result<Graph, crate::LoadError> {
-        crate::load(path.as_ref(), &crate::LoadOptions::default()).map(|(graph, _)| graph)
-    }
-
-    /// Names of the entities; the id is the node of the [`Topology`].
+    /// Returns the names of the entities. The id of a name is the node of the [`Topology`].
     pub fn entities(&self) -> &Names {
         &self.entities
     }
 
-    /// Names of the raw relations.
+    /// Returns the names of the raw relations.
     pub fn relations(&self) -> &Names {
         &self.relations
     }
 
-    /// The triples, indexed for walking and filtering.
+    /// Returns the triples, indexed for walking and filtering.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
 
-    /// Prefixes for showing IRIs; none if names are no IRIs.
+    /// Returns the prefixes for showing IRIs. There are none if names are not IRIs.
     pub fn prefixes(&self) -> &Prefixes {
         &self.prefixes
     }
 
-    /// Heap memory held, in bytes.
+    /// Returns the heap memory of the graph in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.entities.memory_bytes() + self.relations.memory_bytes() + self.topology.memory_bytes()
     }
 
-    /// `name` as people like to read it: an IRI with its prefix. What is shown can be parsed again.
+    /// Shortens a name for display: an IRI gets its prefix. [`Graph::parse_entity`] and
+    /// [`Graph::parse_relation`] understand the result.
     pub fn display<'a>(&self, name: &'a str) -> Cow<'a, str> {
         match self.prefixes.shorten(name) {
-            // Some other name may be spelled just like the short form.
+            // Another name may be spelled like the short form.
             Some(short) if self.entities.id(&short).or(self.relations.id(&short)).is_none() => Cow::Owned(short),
             _ => Cow::Borrowed(name),
         }
     }
 
-    /// The entity called `text`: its name, or for IRIs `<IRI>` or `prefix:local`.
+    /// Finds the entity called `text`: its name, or for IRIs `<IRI>` or `prefix:local`.
+    ///
+    /// # Errors
+    /// If there is none. The error offers near names.
     pub fn parse_entity(&self, text: &str) -> Result<u32, UnknownName> {
         self.parse(text, NameKind::Entity)
     }
 
-    /// The relation called `text`: its name, or for IRIs `<IRI>` or `prefix:local`.
+    /// Finds the relation called `text`: its name, or for IRIs `<IRI>` or `prefix:local`.
+    ///
+    /// # Errors
+    /// If there is none. The error offers near names.
     pub fn parse_relation(&self, text: &str) -> Result<u32, UnknownName> {
         self.parse(text, NameKind::Relation)
     }
 
-    /// As [`parse_entity`](Graph::parse_entity), without a search for near names.
+    /// Does the same as [`parse_entity`](Graph::parse_entity), without a search for near names.
     pub fn find_entity(&self, text: &str) -> Option<u32> {
         self.find(text, &self.entities)
     }
 
-    /// As [`parse_relation`](Graph::parse_relation), without a search for near names.
+    /// Does the same as [`parse_relation`](Graph::parse_relation), without a search for near names.
     pub fn find_relation(&self, text: &str) -> Option<u32> {
         self.find(text, &self.relations)
     }
 
-    /// The graph after some edits, in their order; this one stays as it is and shares its memory. New names get the next ids, and
-    /// no name is forgotten, nor changes its id. Takes time in proportion to the edits since the graph was last
-    /// [flat](Graph::flattened) and the degrees of the entities they touch. To remove what is not there changes nothing.
+    /// Returns the graph after some edits, applied in order. This graph does not change, and both
+    /// share memory. New names get the next ids. All names stay and keep their ids. Removing a
+    /// triple that is not there changes nothing.
+    ///
+    /// Takes time proportional to the number of edits since the graph was last
+    /// [flattened](Graph::flattened) and to the degrees of the entities they touch.
     pub fn edited(&self, edits: &[NamedEdit<'_>]) -> Result<Graph, GraphError> {
         let (mut entities, mut relations) = (Names::over(&self.entities), Names::over(&self.relations));
         let mut changes = Vec::with_capacity(edits.len());
@@ -127,7 +129,7 @@ impl Graph {
         })
     }
 
-    /// The graph with these names besides, in this order: new ones get the next ids.
+    /// Returns the graph with some more names. New names get the next ids, in this order.
     pub fn with_names<'a>(
         &self,
         new_entities: impl Iterator<Item = &'a str>,
@@ -141,7 +143,7 @@ impl Graph {
         Ok(Graph { entities, relations, topology, prefixes: self.prefixes.clone() })
     }
 
-    /// The same graph with the same ids and an index of its own, without traces of edits.
+    /// Returns the same graph with the same ids and an index of its own, without traces of edits.
     pub fn flattened(&self) -> Result<Graph, GraphError> {
         Ok(Graph {
             entities: Arc::new(self.entities.flattened()),
@@ -178,12 +180,12 @@ impl Graph {
     }
 }
 
-/// The IRI in `<IRI>`.
+/// Returns the IRI in `<IRI>`.
 fn bare(text: &str) -> Option<&str> {
     text.strip_prefix('<').and_then(|t| t.strip_suffix('>'))
 }
 
-/// Entity or relation.
+/// What a name stands for: an entity or a relation.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum NameKind {
     /// A node of the graph.
@@ -205,17 +207,17 @@ impl fmt::Display for NameKind {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub struct UnknownName {
-    /// What was looked for.
+    /// The kind of name that was looked for.
     pub kind: NameKind,
     /// The name as it was given.
     pub name: String,
-    /// Whether it is the name of a relation where an entity was looked for, or the reverse.
+    /// Whether the name belongs to a relation where an entity was looked for, or the reverse.
     pub is_other_kind: bool,
-    /// Names that may have been meant, the nearest first, as shown by [`Graph::display`].
+    /// Names that may have been meant, nearest first, as shown by [`Graph::display`].
     pub near: Vec<String>,
-    /// How many names of this kind the graph has.
+    /// Number of names of this kind in the graph.
     pub count: usize,
-    /// Some of them.
+    /// Some names of this kind.
     pub examples: Vec<String>,
 }
 
@@ -242,7 +244,7 @@ fn quoted(names: &[String]) -> String {
     quoted.join(", ")
 }
 
-/// Why triples do not make a graph.
+/// Why triples do not form a graph.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GraphError {
@@ -254,7 +256,7 @@ pub enum GraphError {
     Topology(#[from] TopologyError),
 }
 
-/// Makes a graph of named triples, one by one.
+/// Builds a graph from named triples, one by one.
 ///
 /// ```
 /// let mut builder = flock_graph::GraphBuilder::new();
@@ -269,34 +271,35 @@ pub struct GraphBuilder {
     entities: Names,
     relations: Names,
     triples: Vec<Triple>,
-    /// Duplicates that were dropped.
+    /// Number of duplicates that were dropped.
     dropped: usize,
-    /// How many triples there may be before duplicates are looked for; 0: [`MANY`].
+    /// Number of triples at which duplicates are dropped next. 0 stands for [`MANY`].
     limit: usize,
     prefixes: Prefixes,
-    /// Heads and tails of the last triples, whose ids are not looked up yet.
-    pending: Batch,
+    /// Heads and tails of the last triples, whose ids have not been looked up yet.
+    pending: NameBatch,
     ids: Vec<u32>,
 }
 
 impl GraphBuilder {
-    /// No names, no triples.
+    /// Makes a builder without names and triples.
     pub fn new() -> GraphBuilder {
         GraphBuilder::default()
     }
 
-    /// The id of an entity, which is added if it is new. Ids are given in the order of first sight.
+    /// Returns the id of an entity, and adds it if it is new. Ids follow the order of first
+    /// appearance.
     pub fn entity(&mut self, name: &str) -> u32 {
         self.settle();
         self.entities.intern(name)
     }
 
-    /// The id of a relation, which is added if it is new.
+    /// Returns the id of a relation, and adds it if it is new.
     pub fn relation(&mut self, name: &str) -> u32 {
         self.relations.intern(name)
     }
 
-    /// Adds a triple. Duplicates are dropped in [`finish`](GraphBuilder::finish).
+    /// Adds a triple. [`finish`](GraphBuilder::finish) drops duplicates.
     pub fn add(&mut self, head_name: &str, relation: &str, tail_name: &str) {
         let relation = self.relations.intern(relation);
         let (head, tail) = (u32::MAX, u32::MAX);
@@ -308,7 +311,7 @@ impl GraphBuilder {
         }
     }
 
-    /// Fills in the heads and tails that were left open.
+    /// Looks up the ids of pending heads and tails.
     fn settle(&mut self) {
         self.entities.intern_batch(&mut self.pending, &mut self.ids);
         let open = self.triples.len() - self.ids.len() / 2;
@@ -324,12 +327,12 @@ impl GraphBuilder {
         }
     }
 
-    /// Prefixes for showing IRIs.
+    /// Returns the prefixes for showing IRIs.
     pub fn prefixes(&mut self) -> &mut Prefixes {
         &mut self.prefixes
     }
 
-    /// Derives prefixes from the names, if none is known.
+    /// Derives prefixes from the names, if there are none yet.
     pub(crate) fn derive_prefixes(&mut self) {
         self.settle();
         if self.prefixes.is_empty() {
@@ -337,17 +340,17 @@ impl GraphBuilder {
         }
     }
 
-    /// How many triples were added, duplicates included.
+    /// Returns the number of triples added, including duplicates.
     pub fn len(&self) -> usize {
         self.triples.len() + self.dropped
     }
 
-    /// Whether no triple was added.
+    /// Tells whether no triple was added.
     pub fn is_empty(&self) -> bool {
         self.triples.is_empty()
     }
 
-    /// Builds the index.
+    /// Builds the graph and its index.
     pub fn finish(mut self) -> Result<Graph, GraphError> {
         if self.triples.is_empty() {
             return Err(GraphError::Empty);
@@ -355,7 +358,7 @@ impl GraphBuilder {
         self.settle();
         self.entities.shrink();
         self.relations.shrink();
-        // Both lengths fit: ids are below u32::MAX.
+        // Both lengths fit, because ids are below u32::MAX.
         let nodes = self.entities.len() as u32;
         let topology = Topology::build(nodes, self.relations.len() as u32, self.triples)?;
         Ok(Graph {

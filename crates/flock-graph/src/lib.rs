@@ -1,4 +1,5 @@
-//! What a knowledge graph is: names and dense ids, triples, an index for walking, masks, and loaders.
+//! Knowledge graphs: names and dense ids, triples, an index for walking, masks, and readers for
+//! files.
 //!
 //! ```
 //! let tsv = "Lisbon\tcapital of\tPortugal\nPortugal\tborders\tSpain\n";
@@ -11,33 +12,22 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod delimited;
 mod error;
-mod format;
 mod graph;
-mod load;
-pub mod mask;
 mod names;
-mod neighbourhood;
-mod prefixes;
-mod rdf;
-mod rdfxml;
-mod search;
-mod source;
+mod near;
+mod read;
 mod subgraph;
-mod suggest;
 pub mod topology;
-mod turtle;
 
 pub use error::{Compression, LoadError, Remedy, RowError};
-pub use format::{Format, UnknownFormat};
 pub use graph::{Graph, GraphBuilder, GraphError, NameKind, NamedEdit, UnknownName};
-pub use load::{
-    LoadOptions, LoadReport, LoadWarning, MaybeHeader, SkippedRow, for_each_triple, load, load_many, load_reader,
-};
-pub use mask::Mask;
 pub use names::Names;
-pub use prefixes::Prefixes;
-pub use search::NameIndex;
+pub use near::NameIndex;
+pub use read::{
+    Format, LoadOptions, LoadReport, LoadWarning, MaybeHeader, Prefixes, SkippedRow, UnknownFormat, for_each_triple,
+    load, load_many, load_reader,
+};
 pub use subgraph::{Subgraph, grow};
+pub use topology::mask::{self, Mask};
 pub use topology::{Edit, NodeId, Topology, TopologyError, Triple, TypeId};

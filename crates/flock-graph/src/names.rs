@@ -1,9 +1,10 @@
-//! Names and their dense ids, both ways.
+//! Names and their dense ids, in both directions.
 //!
-//! All names stand one after another in one string; an id is the position of its end. A hash table of bare ids
-//! finds the id of a name. No name is stored twice and none has an allocation of its own.
+//! All names are stored one after another in one string, and `ends[id]` is where a name ends. A
+//! hash table of bare ids finds the id of a name. No name is stored twice, and none has its own
+//! allocation.
 
-use crate::suggest;
+use crate::near::suggest;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use std::fmt;
@@ -11,28 +12,29 @@ use std::hash::BuildHasher;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A set of names with ids `0..len`, in the order of first sight.
+/// A set of names with ids `0..len`, in the order of first appearance.
 #[derive(Clone, Default)]
 pub struct Names {
-    /// Names with the first ids, shared with other sets; what follows is about the rest.
+    /// Names with the first ids, shared with other sets. The other fields hold the rest.
     base: Option<Arc<Names>>,
     text: String,
     ends: Vec<usize>,
     ids: HashTable<u32>,
-    // Seeded afresh in every process, so that no file can be made to collide on purpose. Ids do not depend on it.
+    // Has a new seed in every process, so that nobody can craft a file of colliding names. Ids do
+    // not depend on it.
     hasher: RandomState,
 }
 
 impl Names {
-    /// No names yet.
+    /// Makes an empty set.
     pub fn new() -> Names {
         Names::default()
     }
 
-    /// The id of `name`, which is added if it is new.
+    /// Returns the id of `name`, and adds the name if it is new.
     ///
-    /// After 2³² − 1 names every new one gets the id `u32::MAX`, which no name has and which
-    /// [`Topology::build`](crate::Topology::build) refuses.
+    /// After 2³² − 1 names every new name gets the id `u32::MAX`. No name has this id, and
+    /// [`Topology::build`](crate::Topology::build) refuses it.
     pub fn intern(&mut self, name: &str) -> u32 {
         self.intern_hashed(self.hasher.hash_one(name.as_bytes()), name)
     }
@@ -56,12 +58,12 @@ impl Names {
         first + own
     }
 
-    /// The first id that is not the base's.
+    /// Returns the first id that does not belong to the base.
     fn first(&self) -> u32 {
         self.base.as_ref().map_or(0, |base| base.len() as u32)
     }
 
-    /// A set that has all names of another and can take more, without a copy of the other's.
+    /// Makes a set that has all names of another one and can take more, without copying them.
     pub(crate) fn over(names: &Arc<Names>) -> Names {
         match names.base {
             Some(_) => Names::clone(names),
@@ -69,7 +71,7 @@ impl Names {
         }
     }
 
-    /// The same names with the same ids in one piece.
+    /// Returns a set with the same names and ids that has no base.
     pub(crate) fn flattened(&self) -> Names {
         let mut flat = Names::new();
         for name in self.iter() {
@@ -78,11 +80,13 @@ impl Names {
         flat
     }
 
-    /// The ids of all names in `batch`, as if each had been [interned](Names::intern) in turn, and an empty batch.
+    /// Finds the ids of all names in `batch`, as if each had been [interned](Names::intern) in
+    /// turn, and empties the batch.
     ///
-    /// In a large set every step of a look-up misses the cache: table, end, text. Here each step is done for the whole batch
-    /// before the next, so that the processor waits for many misses at once: half the time with 200,000 names.
-    pub(crate) fn intern_batch(&mut self, batch: &mut Batch, ids: &mut Vec<u32>) {
+    /// In a large set every step of a look-up misses the cache: table, end, text. Here each step is
+    /// done for the whole batch before the next one. So the processor waits for many misses at
+    /// once. This halves the time with 200,000 names.
+    pub(crate) fn intern_batch(&mut self, batch: &mut NameBatch, ids: &mut Vec<u32>) {
         debug_assert!(self.base.is_none(), "batches are for sets of their own");
         batch.hashes.clear();
         batch.spans.clear();
@@ -91,7 +95,7 @@ impl Names {
             batch.hashes.push(self.hasher.hash_one(batch.get(i).as_bytes()));
         }
         for &hash in &batch.hashes {
-            // Whatever stands in the place of this name: most often the name itself.
+            // Takes any entry with this hash. Usually it is the name itself.
             ids.push(self.ids.find(hash, |_| true).copied().unwrap_or(u32::MAX));
         }
         for &id in &*ids {
@@ -109,17 +113,17 @@ impl Names {
         batch.ends.clear();
     }
 
-    /// How many names there are.
+    /// Returns the number of names.
     pub fn len(&self) -> usize {
         self.first() as usize + self.ends.len()
     }
 
-    /// Whether there is no name.
+    /// Tells whether there are no names.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The name of `id`.
+    /// Returns the name of `id`.
     ///
     /// # Panics
     /// If `id` is not below [`len`](Names::len).
@@ -130,7 +134,7 @@ impl Names {
         }
     }
 
-    /// The id of `name`, spelled exactly so.
+    /// Returns the id of `name`, if it is spelled exactly like this.
     pub fn id(&self, name: &str) -> Option<u32> {
         let hash = self.hasher.hash_one(name.as_bytes());
         let own = || self.ids.find(hash, |&own| slice(&self.text, &self.ends, own) == name);
@@ -138,20 +142,20 @@ impl Names {
         self.base.as_ref().and_then(|base| base.id(name)).or_else(|| own().map(|own| first + own))
     }
 
-    /// All names, in the order of their ids.
+    /// Lists all names in the order of their ids.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> + '_ {
         (0..self.len()).map(|id| self.get(id as u32))
     }
 
-    /// Up to `k` names that `name` may have been meant for, the nearest first.
+    /// Lists up to `k` names that `name` may have been meant for, nearest first.
     ///
-    /// Case, `_` and `-` do not count; misspellings, prefixes and parts of a name are found. An IRI is compared by
-    /// what follows its last `/` or `#`. The cost is one pass over all names.
+    /// Ignores case and treats `_` and `-` as spaces. Finds misspellings, prefixes and parts of
+    /// names. Compares IRIs by what follows their last `/` or `#`. Reads all names once.
     pub fn suggest(&self, name: &str, k: usize) -> Vec<String> {
         suggest::nearest(self.iter(), name, k).into_iter().map(str::to_owned).collect()
     }
 
-    /// Heap memory held, in bytes.
+    /// Returns the heap memory of the names in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.base.as_ref().map_or(0, |base| base.memory_bytes())
             + self.text.capacity()
@@ -159,23 +163,23 @@ impl Names {
             + self.ids.allocation_size()
     }
 
-    /// Gives back the room kept for more names.
+    /// Frees the memory reserved for more names.
     pub(crate) fn shrink(&mut self) {
         self.text.shrink_to_fit();
         self.ends.shrink_to_fit();
     }
 }
 
-/// Names waiting for their ids.
+/// Names that wait for their ids.
 #[derive(Debug, Default)]
-pub(crate) struct Batch {
+pub(crate) struct NameBatch {
     text: String,
     ends: Vec<usize>,
     hashes: Vec<u64>,
     spans: Vec<Range<usize>>,
 }
 
-impl Batch {
+impl NameBatch {
     pub(crate) fn push(&mut self, name: &str) {
         self.text.push_str(name);
         self.ends.push(self.text.len());
@@ -226,7 +230,7 @@ mod tests {
         let shared = Arc::new(names);
         let mut more = Names::over(&shared);
         assert_eq!(["a", "c", "b", "d", "c"].map(|n| more.intern(n)), [1, 2, 0, 3, 2]);
-        // And once more: one layer, whatever is added later.
+        // And once more: there is only one layer, whatever is added later.
         let mut third = Names::over(&Arc::new(more));
         assert_eq!(third.intern("e"), 4);
         assert_eq!(third.iter().collect::<Vec<_>>(), ["b", "a", "c", "d", "e"]);

@@ -1,4 +1,5 @@
-//! Small files that stand for much, and streams without an end: each ends in a typed error, and with little memory.
+//! Small files that expand to a lot, and streams without an end: each gives a typed error and takes
+//! little memory.
 
 use flock_graph::{LoadError, LoadOptions, load_reader};
 use peak_alloc::PeakAlloc;
@@ -7,7 +8,7 @@ use std::io::{self, Read};
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-/// Loads a stream and gives the error with the most MiB held on the way.
+/// Loads a stream. Returns the error and the peak memory in MiB.
 fn attack(name: &str, content: impl Read) -> (LoadError, usize) {
     MEMORY.reset_peak_usage();
     let before = MEMORY.current_usage();
@@ -22,7 +23,7 @@ fn xml(doctype: &str, attributes: &str, body: &str) -> String {
     format!("<?xml version=\"1.0\"?>\n{doctype}<rdf:RDF {RDF} {attributes}>\n{body}</rdf:RDF>\n")
 }
 
-/// Twenty entities, each twice the one before: ten bytes become five million.
+/// Twenty entities, each twice as long as the one before: ten bytes become five million.
 fn doubling(doctype: &str, declare: &str, last: &str) -> String {
     let mut entities = format!("<!ENTITY{declare} e0 \"0123456789\">\n");
     for i in 1..20 {
@@ -37,7 +38,7 @@ fn doubling(doctype: &str, declare: &str, last: &str) -> String {
     )
 }
 
-/// One test, since the bytes of all threads are counted together.
+/// This is one test, because memory is counted for all threads together.
 #[test]
 fn little_memory_for_files_that_swell() {
     let long = "x".repeat(60_000);
@@ -164,7 +165,8 @@ fn little_memory_for_files_that_swell() {
         let (error, peak) = attack(name, content.as_bytes());
         assert!(error.to_string().contains(want), "{what}: {error}");
         assert!(matches!(error, LoadError::Row { .. }), "{what}: {error:?}");
-        // 64 MiB of names at most for such files, 32 bytes for each of their own, and room to grow into.
+        // At most 64 MiB of names for such files, 32 bytes for each byte of the file, and reserve
+        // for growth.
         assert!(peak < 200, "{what}: {peak} MiB for {} bytes", content.len());
     }
 

@@ -1,4 +1,4 @@
-//! Every format, every way of getting it wrong, and the exact words of each error.
+//! Every format, every kind of mistake, and the exact text of each error.
 
 use flock_graph::{
     Format, Graph, GraphBuilder, LoadError, LoadOptions, LoadReport, RowError, for_each_triple, load, load_many,
@@ -23,16 +23,16 @@ fn error_with(name: &str, content: impl AsRef<[u8]>, options: &LoadOptions) -> L
     load_reader(name, content.as_ref(), options).unwrap_err()
 }
 
-/// What an error says and what to do about it, in words that fit any caller.
+/// Returns the text of an error and its remedy, in words that fit any caller.
 fn said(error: &LoadError) -> String {
     let remedy = error.remedy().map_or_else(String::new, |remedy| format!("; hint: {remedy}"));
     let said = format!("{error}{remedy}");
-    // Flags are the command's.
+    // Only the command knows flags.
     assert!(!error.to_string().contains("hint") && !said.contains("--"), "{said}");
     said
 }
 
-/// All triples by name, sorted.
+/// Lists all triples by name, sorted.
 fn triples(graph: &Graph) -> Vec<[String; 3]> {
     let (e, r) = (graph.entities(), graph.relations());
     let mut all: Vec<[String; 3]> = graph
@@ -99,7 +99,7 @@ fn csv_quotes() {
     ]);
     assert_eq!(triples(&graph), want);
     assert_eq!(report.format, Format::Csv);
-    // A row after a field of two lines knows its line.
+    // The line number is right after a field that spans two lines.
     let late = format!("{csv}\na,b\n");
     assert!(error("g.csv", late).to_string().starts_with("g.csv:7: expected 3 "));
 }
@@ -134,7 +134,7 @@ fn headers_and_columns() {
     assert_eq!(read("g.tsv", "head\trelation\ttail\n", &keep).1.triples, 1);
     let cut = LoadOptions { header: Some(true), ..LoadOptions::default() };
     assert_eq!(read("g.tsv", TSV, &cut).1.triples, 2);
-    // A header need not even be well-formed, if it is announced.
+    // A header may be malformed if the caller announces it.
     assert_eq!(read("g.tsv", format!("a header\n{TSV}"), &cut).1.triples, 3);
 
     let columns = LoadOptions { columns: Some([3, 1, 0]), ..LoadOptions::default() };
@@ -315,7 +315,7 @@ fn rdf_formats_agree() {
         ("g.ttl", TURTLE, Format::Turtle, "_:[1]"),
         ("g.nt", N_TRIPLES, Format::NTriples, "_:b1"),
         ("g.rdf", RDF_XML, Format::RdfXml, "_:b1"),
-        // The same by content.
+        // The same format, detected by content.
         ("ttl", TURTLE, Format::Turtle, "_:[1]"),
         ("nt", N_TRIPLES, Format::NTriples, "_:b1"),
         ("rdf", RDF_XML, Format::RdfXml, "_:b1"),
@@ -465,7 +465,7 @@ fn packed_streams_that_are_cut_or_damaged() {
         let message = said(&cut);
         assert!(message.starts_with(&format!("{name}: ")), "{message}");
         assert!(message.ends_with("; hint: fetch or compress the file again"), "{message}");
-        // Not even lenient takes half a file for a whole one.
+        // Even lenient loading refuses a truncated file.
         let cut = error_with(name, &packed[..packed.len() / 2], &lenient());
         assert!(matches!(&cut, LoadError::Damaged { .. }), "{cut}");
     }
@@ -506,7 +506,7 @@ fn a_reader_that_gives_one_byte_at_a_time() {
     }
     let csv = "a,\"b \"\"x\"\"\",c\r\n\"d\",\"e\r\nf\",g\r\n";
     for (name, content) in [("g.tsv", TSV), ("g.csv", csv), ("g.nt", N_TRIPLES), ("g.ttl", TURTLE)] {
-        // Long enough to go on after the beginning that is looked at to tell the format.
+        // Longer than the part that is examined to detect the format.
         let content = content.repeat(300);
         let slow = load_reader(name, Slow(content.as_bytes()), &LoadOptions::default()).unwrap();
         let fast = default(name, &content);
@@ -620,7 +620,7 @@ fn standard_input() {
 #[test]
 fn builder_gives_ids_in_order_of_first_sight() {
     let mut builder = GraphBuilder::new();
-    // More than are looked up at a time, with names that come back at once.
+    // More names than are looked up together, and names that repeat at once.
     for i in 0..1000u32 {
         builder.add(&format!("n{}", i / 2), "next", &format!("n{}", i / 2 + 1));
     }
@@ -637,7 +637,8 @@ fn builder_gives_ids_in_order_of_first_sight() {
     assert!(graph.topology().contains(501, 0, 502));
 }
 
-/// Counts as in the benchmark's own description: 14,541 entities, 237 relations, 272,115 + 17,535 + 20,466 triples.
+/// The counts are those of the benchmark's own description: 14,541 entities, 237 relations, 272,115
+/// + 17,535 + 20,466 triples.
 #[test]
 fn fb15k237_has_the_published_counts() {
     let shared = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared"));
@@ -652,8 +653,8 @@ fn fb15k237_has_the_published_counts() {
     assert_eq!((report.format, report.triples, report.duplicates), (Format::Tsv, 310_116, 0));
 }
 
-/// The graph that comes with the project: borders go both ways, and capitals lie in their countries, but for what is left
-/// out on purpose (`docs/graph.md`).
+/// Checks the graph that comes with the project. Borders go both ways and capitals lie in their
+/// countries, except for the triples left out on purpose (`docs/graph.md`).
 #[test]
 fn the_countries_are_in_order() {
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/countries.tsv"));
@@ -696,7 +697,7 @@ fn xml_entities_that_swell_are_refused() {
              <rdf:Description rdf:about=\"&ns;a\"><e:r rdf:resource=\"&deep;b\"/></rdf:Description>\n</rdf:RDF>\n"
         )
     };
-    // Abbreviations of abbreviations are fine.
+    // Entities made of entities are fine.
     let (graph, _) = default("g.rdf", document("<!ENTITY deep \"&ns;deep/\">\n"));
     assert_eq!(
         triples(&graph),
@@ -708,7 +709,7 @@ fn xml_entities_that_swell_are_refused() {
     assert!(e.starts_with("g.rdf:") && e.contains("an XML entity of more than 65536 bytes"), "{e}");
 }
 
-/// Columns are found by the names that a header gives them.
+/// A header names the columns.
 #[test]
 fn headers_name_the_columns() {
     let rows = "Lisbon\tPortugal\tcapital of\nPortugal\tSpain\tborders\nSpain\tPortugal\tborders\n";
@@ -722,23 +723,24 @@ fn headers_name_the_columns() {
             assert!(report.warnings().is_empty());
         }
     }
-    // Other columns do not matter then.
+    // Other columns do not matter.
     let wide = ":START_ID,since,:END_ID,:TYPE\nLisbon,1255,Portugal,capital of\nPortugal,,Spain,borders\nSpain,,Portugal,borders\n";
     let (graph, report) = default("g.csv", wide);
     assert_eq!((triples(&graph), report.columns), (tsv_triples(), Some([0, 3, 2])));
-    // Chosen columns win, and a row that is said to be a triple is one.
+    // Chosen columns take precedence. A first row that is declared a triple is one.
     let chosen = LoadOptions { columns: Some([2, 3, 0]), ..LoadOptions::default() };
     let (graph, report) = read("g.csv", wide, &chosen);
     assert_eq!((graph.entities().get(0), report.header), (":END_ID", false));
     let keep = LoadOptions { header: Some(false), ..LoadOptions::default() };
     assert_eq!(read("g.tsv", ":START_ID\t:END_ID\t:TYPE\n", &keep).1.triples, 1);
-    // Letters are names as well, unless they stand in their order; and a word twice says nothing.
+    // Single letters count as names unless they come in the right order. A word that appears twice
+    // decides nothing.
     for row in ["h\tt\tr\n", "t\tr\th\n", "head\thead\ttail\n", "source\tsubject\tobject\n"] {
         assert_eq!(default("g.tsv", row).1.triples, 1, "{row}");
     }
 }
 
-/// A header in words of its own becomes a triple, but not without a word.
+/// An unknown kind of header becomes a triple, with a warning.
 #[test]
 fn first_rows_that_may_be_headers() {
     let rows = "aspirin,inhibits,COX1\naspirin,inhibits,COX2\nibuprofen,inhibits,COX1\n";
@@ -752,7 +754,8 @@ fn first_rows_that_may_be_headers() {
         "g.csv:1: \"Compound\", \"Interaction\", \"Entity B\" was read as a triple, but none of these names comes again: \
          it may be a header; hint: say whether the first row names the columns"
     );
-    // Nothing is said about a first row like others, about files too short to tell, and to those who said what it is.
+    // There is no warning about a first row like the others, about files too short to tell, or if
+    // the caller said what the first row is.
     let quiet = |content: &str, options: &LoadOptions| assert!(read("g.csv", content, options).1.warnings().is_empty());
     quiet(rows, &LoadOptions::default());
     quiet("a,b,c\nd,e,f\n", &LoadOptions::default());
@@ -761,7 +764,7 @@ fn first_rows_that_may_be_headers() {
         quiet(&csv, &LoadOptions { header: Some(header), ..LoadOptions::default() });
     }
     assert_eq!(read("g.csv", &csv, &LoadOptions { header: Some(true), ..LoadOptions::default() }).1.triples, 3);
-    // Both warnings of one file.
+    // One file can give both warnings.
     let (_, report) = read("g.csv", format!("{csv}bad\n"), &lenient());
     assert_eq!(report.warnings().len(), 2);
     assert!(report.warnings()[0].to_string().starts_with("1 of 5 rows skipped as malformed; the first: g.csv:5: "));
@@ -780,7 +783,7 @@ fn json_is_no_graph() {
     assert_eq!(read("g.json", lines, &csv).1.triples, 1);
 }
 
-/// Whatever a message shows of the input has no control characters in it and is short.
+/// The parts of the input that a message shows are short and have no control characters.
 #[test]
 fn messages_show_little_of_the_input() {
     let long = "x".repeat(60_000);
@@ -809,10 +812,11 @@ fn messages_show_little_of_the_input() {
     assert!(message.starts_with(&format!("unknown entity \"{start}…{end}\\u{{1b}}\\u{{202e}}\"; ")), "{message}");
 }
 
-/// A few packed bytes can stand for triples without an end.
+/// A few compressed bytes can stand for triples without an end.
 #[test]
 fn packed_duplicates_come_to_an_end() {
-    // A MiB of one triple packs to 2 KiB with gzip and to less with zstd; 500 of them follow each other.
+    // A MiB of one repeated triple compresses to 2 KiB with gzip and to less with zstd. The file
+    // has 500 of them.
     let best = |content: &[u8]| {
         let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
         out.write_all(content).unwrap();
@@ -841,7 +845,8 @@ fn xml(doctype: &str, attributes: &str, body: &str) -> String {
     format!("<?xml version=\"1.0\"?>\n{doctype}<rdf:RDF {RDF} {attributes}>\n{body}</rdf:RDF>\n")
 }
 
-/// The budget does not get in the way of what people write: short names, a namespace of 100 characters, long lists.
+/// The budget allows what people really write: short names, a namespace of 100 characters, long
+/// lists.
 #[test]
 fn ordinary_abbreviations_fit() {
     let namespace = format!("http://example.org/{}/", "n".repeat(80));
@@ -883,7 +888,7 @@ fn lines_of_streamed_xml() {
     }
 }
 
-/// One bad line is one bad line, however much its parser finds wrong with it.
+/// A malformed line counts once, however many errors its parser finds.
 #[test]
 fn a_bad_line_counts_once() {
     let text = "<a:a> <a:r> <a:b> .\n<a:a> \"x\" y z <a:b> . <q> .\nno <no no\n<a:b> <a:r> <a:c> .\n";

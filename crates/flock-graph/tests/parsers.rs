@@ -30,7 +30,8 @@ fn config() -> ProptestConfig {
     ProptestConfig { cases: 2000, rng_seed: RngSeed::Fixed(20), failure_persistence: None, ..ProptestConfig::default() }
 }
 
-/// Lenient never does worse than strict, does the same where nothing is wrong, and its counts add up.
+/// Lenient loading never does worse than strict loading, does the same on valid input, and its
+/// counts add up.
 fn check_counts(content: &[u8], format: Format) -> Result<(), TestCaseError> {
     let strict = run(content, &options(format, false));
     let lenient = run(content, &options(format, true));
@@ -76,7 +77,7 @@ proptest! {
         let _ = load_reader("g", &content[..], &LoadOptions::default());
     }
 
-    /// The same with bytes that mean something to some parser.
+    /// The same, with bytes that have a meaning to some parser.
     #[test]
     fn any_text_of_marks(content in "[ab\t,\"\r\n .:;#<>/_@=é-]{0,80}", which in 0..5usize) {
         check_counts(content.as_bytes(), FORMATS[which])?;
@@ -126,7 +127,8 @@ proptest! {
         prop_assert_eq!(triples(&graph), want);
     }
 
-    /// A plain line of N-Triples is cut by hand; Turtle is a superset that never is.
+    /// Plain lines of N-Triples are cut by hand. Turtle includes them and always goes through its
+    /// parser.
     #[test]
     fn plain_lines_are_read_as_the_parser_reads_them(
         iris in prop::array::uniform3("https?://[a.:@\\[%-]{0,3}/[a/#%.,()?\u{e9}_ -]{0,5}"),

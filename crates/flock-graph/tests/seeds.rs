@@ -9,7 +9,7 @@ mod rdf;
 
 use std::path::Path;
 
-/// Runs a target on each of its seeds, whole and cut short: a seed is a good start for other files.
+/// Runs a target on each of its seeds, whole and cut short. Each cut seed is one more input.
 fn each(target: &str, run: fn(&[u8])) {
     let seeds = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds")).join(target);
     let mut count = 0;

@@ -1,4 +1,4 @@
-//! The index and the mask against hand-worked values and against plain sets.
+//! Compares the index and the mask with values worked out by hand and with plain sets.
 
 use flock_graph::mask::nth_kept;
 use flock_graph::{Mask, Topology, TopologyError, Triple};
@@ -71,7 +71,7 @@ fn bad_ids_are_named() {
     assert_eq!(error.to_string(), "1073741825 relations; at most 1073741824 (2^30) can be indexed");
 }
 
-/// A small generator of its own: the tests must not lean on what they test.
+/// A small random generator, so that the tests do not depend on the code they test.
 struct Lcg(u64);
 
 impl Lcg {
@@ -115,7 +115,8 @@ fn random_graphs_against_sets() {
     }
 }
 
-/// All ways out of `v` that the index holds and the mask lets through: neighbour -> half-steps. The self-loop is under `v`.
+/// Lists all steps from `v` that the index holds and the mask allows: neighbour -> half-steps. The
+/// self-loop is under `v`.
 fn ways_out(g: &Topology, mask: Option<&Mask>, v: u32) -> BTreeMap<u32, Vec<u32>> {
     let record = g.record(v);
     let hidden = mask.and_then(|m| m.node(v).map(|h| (m, h)));
@@ -140,7 +141,7 @@ fn ways_out(g: &Topology, mask: Option<&Mask>, v: u32) -> BTreeMap<u32, Vec<u32>
 fn masked_is_rebuilt() {
     let mut random = Lcg(2);
     let shapes = [(6, 3, 40, 1), (6, 3, 40, 25), (4, 2, 30, 400), (40, 5, 100, 30), (200, 1, 900, 500), (3, 9, 60, 20)];
-    // Miri interprets: the smallest two are enough to wait for.
+    // Miri is slow, so it gets the smallest two.
     for &(nodes, relations, triples, hidden) in if cfg!(miri) { &shapes[..2] } else { &shapes[..] } {
         let list = random.graph(nodes, relations, triples);
         // Some hidden triples are in the graph, some are not, some come twice.
@@ -195,7 +196,8 @@ fn nth_kept_by_hand() {
     assert_eq!(nth_kept(&[], 7), 7);
 }
 
-/// 8 bytes an edge, 4 for its place by tail, two slots of 8, and 8 a node; the rest does not grow with the graph.
+/// Checks the memory: 8 bytes per edge, 4 for its place by tail, two slots of 8, and 8 per node.
+/// The rest does not grow with the graph.
 #[test]
 fn memory_is_28_bytes_a_triple() {
     let g = Topology::build(5000, 10, Lcg(3).graph(5000, 10, 50_000)).unwrap();

@@ -1,4 +1,5 @@
-//! Share of the multiply-add peak that each layer reaches on one thread: `cargo run --release -p flock-kernels --example layers`.
+//! Measures the share of the multiply-add peak that each layer reaches on one thread: `cargo run
+//! --release -p flock-kernels --example layers`.
 use flock_kernels::*;
 use std::time::{Duration, Instant};
 

@@ -4,15 +4,15 @@
 //! w ← w (1 − rate · decay)        m ← β₁ m + (1 − β₁) d        v ← β₂ v + (1 − β₂) d²
 //! w ← w − rate · m̂ / (√v̂ + ε),    m̂ = m / (1 − β₁ᵗ),    v̂ = v / (1 − β₂ᵗ)
 //! ```
-//! Decoupled: the decay is a factor on the weights and does not enter the moments. Four streams of memory and a dozen
-//! operations: the loop is bound by memory as it stands.
+//! "Decoupled" means that the decay multiplies the weights and does not enter the moments. The loop
+//! is plain on purpose: it is limited by memory bandwidth, not by arithmetic.
 
-/// The optimiser's constants. The default is the published entity run's.
+/// The optimiser's constants. The default values are those of the published entity run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AdamW {
-    /// β₁, of the mean.
+    /// β₁, the decay rate of the running mean.
     pub beta1: f32,
-    /// β₂, of the mean square.
+    /// β₂, the decay rate of the running mean square.
     pub beta2: f32,
     /// ε, added to the root of the mean square.
     pub epsilon: f32,
@@ -41,7 +41,7 @@ impl AdamW {
         v: &mut [f32], // like w; zeros before the first step
     ) {
         assert!(w.len() == d_w.len() && w.len() == m.len() && w.len() == v.len());
-        // At the first steps 1 − βᵗ is small: in single precision it would lose four digits.
+        // At the first steps 1 − βᵗ is small. Single precision would lose four digits here.
         let correction = |beta: f32| 1.0 - f64::from(beta).powf(t as f64);
         let step = (f64::from(rate) / correction(self.beta1)) as f32;
         let root = (1.0 / correction(self.beta2).sqrt()) as f32;

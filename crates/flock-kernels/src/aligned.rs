@@ -1,10 +1,11 @@
-//! A growable buffer of `f32` (or `u32`) whose first element sits on a cache line.
+//! A growable buffer of `f32` or `u32` that starts at a cache line.
 //!
-//! Kernels load whole vectors; a vector that straddles two cache lines costs twice. `Vec<f32>` promises 4 bytes only.
+//! Kernels load whole vectors, and a vector that straddles two cache lines costs twice. `Vec<f32>`
+//! guarantees an alignment of 4 bytes only.
 
 use std::ops::{Deref, DerefMut};
 
-/// One cache line. Only a carrier for alignment.
+/// One cache line. It exists for its alignment.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Line([u32; LINE]);
@@ -27,20 +28,21 @@ pub struct Aligned<T> {
 }
 
 impl<T: Word> Aligned<T> {
-    /// `len` zeros.
+    /// Makes a buffer of `len` zeros.
     pub fn zeros(len: usize) -> Self {
         let lines = vec![Line([0; LINE]); len.div_ceil(LINE)];
         Self { lines, len, word: std::marker::PhantomData }
     }
 
-    /// A copy of `data`.
+    /// Copies `data`.
     pub fn from_slice(data: &[T]) -> Self {
         let mut buffer = Self::zeros(data.len());
         buffer.copy_from_slice(data);
         buffer
     }
 
-    /// Changes the length. What is new is zero or left over from an earlier use; kept memory is not given back.
+    /// Changes the length. New elements are zero or left over from an earlier use. Memory is never
+    /// given back.
     pub fn resize(&mut self, len: usize) {
         if len > self.lines.len() * LINE {
             let want = len.div_ceil(LINE).max(self.lines.len() + self.lines.len() / 2);

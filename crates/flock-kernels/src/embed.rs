@@ -1,30 +1,66 @@
 //! The input of the sequence processor: each position is a sum of embedding rows,
 //! `x = E_node[name] + E_type[name] + E_mark[mark] + N[node] + T[type]`.
 //!
-//! `mark` packs the direction and both query flags, whose rows (and the constant rows of published weights) are added
-//! up once per model: 16 combinations. `N` and `T` are the projected states `from_node(v)`, `from_type(r)`, one row per
-//! node and type of the query.
+//! `mark` packs the direction and both query flags: 16 combinations. Their rows, and the constant
+//! rows of published weights, are added up once per model. `N` and `T` are the projected states
+//! `from_node(v)` and `from_type(r)`, with one row per node and per type of the query.
 
 use crate::simd::{Engine, Kernel, Mac, Vector, prefetch_row};
 use crate::{Aligned, BLOCK, D};
 
-/// What one position is, in row numbers; all slices (W, L), walk-major.
-#[derive(Clone, Copy)]
+/// The positions of recorded walks, as row numbers of the embedding tables and of the states.
+///
+/// All five slices have one entry per position, in the order (W, L): all positions of the first
+/// walk, then those of the second, and so on. This is a borrowed view and cheap to copy. Whoever
+/// records walks owns the vectors.
+///
+/// ```
+/// use flock_kernels::embed::Positions;
+///
+/// // Two walks of three positions.
+/// let positions = Positions {
+///     node_name: &[0, 1, 0, 0, 1, 2],
+///     type_name: &[3, 0, 0, 3, 0, 1],
+///     mark: &[7, 0, 5, 3, 1, 0],
+///     node: &[0, 4, 0, 2, 4, 1],
+///     ty: &[0, 1, 1, 0, 1, 2],
+/// };
+/// let second = positions.slice(3, 6);
+/// assert_eq!((positions.len(), second.len()), (6, 3));
+/// assert_eq!((second.node, second.mark), (&[2, 4, 1][..], &[3, 1, 0][..]));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Positions<'a> {
-    /// Row of `E_node`.
+    /// Row of `E_node`: the node's name, counted in the order of first visit in the walk.
     pub node_name: &'a [u16],
-    /// Row of `E_type`.
+    /// Row of `E_type`: the type's name, counted in the order of first appearance in the walk. `L`
+    /// means "no type".
     pub type_name: &'a [u16],
-    /// Row of `E_mark`.
+    /// Row of `E_mark`: the direction (0 to 3), plus 4 for the first query flag and 8 for the
+    /// second.
     pub mark: &'a [u8],
-    /// Row of `N`.
+    /// Row of `N`: the id of the node. The fast model numbers nodes within a query (local ids), the
+    /// plain model uses the ids of the graph.
     pub node: &'a [u32],
-    /// Row of `T`.
+    /// Row of `T`: the id of the type, numbered in the same way.
     pub ty: &'a [u32],
 }
 
 impl<'a> Positions<'a> {
-    /// Positions `from..to`.
+    /// Returns the number of positions, W · L.
+    pub fn len(&self) -> usize {
+        self.node.len()
+    }
+
+    /// Tells whether there are no positions.
+    pub fn is_empty(&self) -> bool {
+        self.node.is_empty()
+    }
+
+    /// Returns the positions `from..to`.
+    ///
+    /// # Panics
+    /// If some slice is shorter than `to`.
     pub fn slice(&self, from: usize, to: usize) -> Positions<'a> {
         Positions {
             node_name: &self.node_name[from..to],
@@ -36,12 +72,14 @@ impl<'a> Positions<'a> {
     }
 }
 
-/// Walks in the block of walk `w` among `walks`: the last block may be short.
+/// Counts the walks in the block of walk `w`, among `walks` in all. The last block may be short.
 pub fn block_width(w: usize, walks: usize) -> usize {
     BLOCK.min(walks - w / BLOCK * BLOCK)
 }
 
-/// The row, in time-major order inside blocks of [`BLOCK`] walks, of position `t` of walk `w` among `walks`.
+/// Returns the row of position `t` of walk `w`, among `walks` walks of `length` positions. Walks
+/// come in blocks of [`BLOCK`]. Within a block rows are time-major: first position 0 of all its
+/// walks, then position 1, and so on.
 pub fn row_of(w: usize, t: usize, walks: usize, length: usize) -> usize {
     let first = w / BLOCK * BLOCK;
     first * length + t * block_width(w, walks) + (w - first)
@@ -55,7 +93,7 @@ pub struct Embed {
     mark: Aligned<f32>,      // (16, D)
 }
 
-/// Gradients of the tables that [`Embed::plain`] reads.
+/// Gradients of the tables and states that [`Embed::plain`] reads.
 pub struct Gradients<'a> {
     /// (L, D)
     pub d_node_name: &'a mut [f32],
@@ -63,13 +101,14 @@ pub struct Gradients<'a> {
     pub d_type_name: &'a mut [f32],
     /// (16, D)
     pub d_mark: &'a mut [f32],
-    /// Of the projected node states, (N, D).
+    /// Gradient of the projected node states, (N, D).
     pub d_nodes: &'a mut [f32],
-    /// Of the projected type states, (T, D).
+    /// Gradient of the projected type states, (T, D).
     pub d_types: &'a mut [f32],
 }
 
-/// Backward of [`Embed::plain`]: every table's row gets the gradients of the positions that read it, in their order.
+/// Adds the gradients of [`Embed::plain`]. Each row of a table gets the gradients of the positions
+/// that read it, in the order of the positions.
 pub fn plain_backward(
     positions: Positions<'_>, // (walks, L)
     walks: usize,
@@ -95,7 +134,7 @@ pub fn plain_backward(
 }
 
 impl Embed {
-    /// Takes the tables over.
+    /// Copies the tables.
     pub fn new(engine: Engine, node_name: &[f32], type_name: &[f32], mark: &[f32]) -> Embed {
         assert!(mark.len() == 16 * D);
         Embed {
@@ -106,6 +145,7 @@ impl Embed {
         }
     }
 
+    /// Checks all lengths and row numbers once, because [`Embed::forward`] reads without bounds checks. Returns `L`.
     fn check(&self, positions: Positions<'_>, nodes: &[f32], types: &[f32], walks: usize, x: &[f32]) -> usize {
         let p = positions.node.len();
         assert!(walks > 0 && p.is_multiple_of(walks) && x.len() == p * D);
@@ -118,7 +158,8 @@ impl Embed {
         p / walks
     }
 
-    /// The definition: rows of one block, walk-major in, time-major out.
+    /// Embeds one block. Positions come in walk-major and rows go out time-major. This loop is the
+    /// definition.
     pub fn plain(&self, positions: Positions<'_>, nodes: &[f32], types: &[f32], walks: usize, x: &mut [f32]) {
         let length = self.check(positions, nodes, types, walks, x);
         for p in 0..walks * length {
@@ -133,7 +174,7 @@ impl Embed {
         }
     }
 
-    /// The same, fast.
+    /// Does the same as [`Embed::plain`] with SIMD.
     pub fn forward(
         &self,
         positions: Positions<'_>, // (walks, L)
@@ -143,11 +184,11 @@ impl Embed {
         x: &mut [f32], // (L, walks, D)
     ) {
         let length = self.check(positions, nodes, types, walks, x);
-        self.engine.run(Forward { tables: self, positions, nodes, types, walks, length, x });
+        self.engine.run(ForwardKernel { tables: self, positions, nodes, types, walks, length, x });
     }
 }
 
-struct Forward<'a> {
+struct ForwardKernel<'a> {
     tables: &'a Embed,
     positions: Positions<'a>,
     nodes: &'a [f32],
@@ -157,14 +198,15 @@ struct Forward<'a> {
     x: &'a mut [f32],
 }
 
-impl Kernel for Forward<'_> {
+impl Kernel for ForwardKernel<'_> {
     type Out = ();
     #[inline(always)]
     unsafe fn run<M: Mac>(self) {
-        let Forward { tables, positions, nodes, types, walks, length, x } = self;
+        let ForwardKernel { tables, positions, nodes, types, walks, length, x } = self;
         for p in 0..walks * length {
             let row = p % length * walks + p / length;
-            // The projected states of a large query leave the near caches: ask for a row a few positions ahead.
+            // The projected states of a large query do not fit in the near caches, so ask for a row
+            // a few positions ahead.
             if let Some(&node) = positions.node.get(p + 8) {
                 prefetch_row(nodes.as_ptr().wrapping_add(node as usize * D));
             }

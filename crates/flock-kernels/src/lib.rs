@@ -1,8 +1,15 @@
 //! Numbers in, numbers out: the layers of the Flock model, each as a plain loop and as a fast kernel.
 //!
-//! This crate knows no graph. Its inputs are embedding rows, walk positions and group ids; its outputs are states
-//! and logits. Every layer file holds the plain version (the definition, a readable loop) and beside it the fast one,
-//! which the tests hold equal to the plain one within rounding, on odd shapes, at every SIMD level.
+//! This crate knows no graph. Its inputs are embedding rows, walk positions and group ids. Its
+//! outputs are states and logits. Small layers are single files. Each large layer is a directory:
+//!
+//! - `mod` holds the definition (a plain, readable loop, forward and backward), the weights and the
+//!   shapes;
+//! - `fast` holds the SIMD forward;
+//! - `backward` holds the SIMD backward.
+//!
+//! Tests compare the fast versions with the plain ones, within rounding, on odd shapes and at every
+//! SIMD level.
 //!
 //! # Shapes
 //! | letter | meaning |
@@ -15,9 +22,9 @@
 //! | `P` | rows, one per walk position: `W · L` |
 //!
 //! # From the definition to the machine
-//! [`simd`] has a vector type per instruction set behind one trait, and a multiply-accumulate flavour per precision
-//! behind another; a kernel is written once against the two and compiled for each pair. [`Engine`] picks the pair at
-//! run time.
+//! [`simd`] has one trait for vectors, with a type for each instruction set, and one trait for
+//! multiply-accumulate, with a type for each precision. A kernel is written once against these two
+//! traits and compiled for each pair. [`Engine`] picks the pair at run time.
 
 pub mod adamw;
 pub mod aligned;
@@ -38,7 +45,7 @@ mod testing;
 pub use aligned::Aligned;
 pub use simd::{Engine, Level, Precision};
 
-/// Model width `D`. The kernels are compiled for it: 64 is the width of every published Flock model.
+/// Model width `D`. The kernels are compiled for it. Every published Flock model has width 64.
 pub const D: usize = 64;
 /// Consensus heads `H`.
 pub const H: usize = 4;
@@ -46,9 +53,10 @@ pub const H: usize = 4;
 pub const DH: usize = D / H;
 /// Hidden width `F` of the feed-forward.
 pub const F: usize = 192;
-/// Walks that go through the sequence network together: two tiles of six rows. More of them overflow L1 (24: 5 % slower).
+/// Walks that go through the sequence network together: two tiles of six rows. A block of 24 walks
+/// is 5 % slower, because it no longer fits in L1.
 pub const BLOCK: usize = 12;
 /// Epsilon of both RMS norms.
 pub const RMS_EPS: f32 = 1e-5;
-/// What the published consensus adds to a softmax denominator.
+/// Epsilon that the published consensus adds to each softmax denominator.
 pub const SOFTMAX_EPS: f32 = 1e-8;

@@ -1,11 +1,15 @@
-//! Losses on logits, with their gradients: binary cross-entropy, `bce = −ln σ(x)` for a true answer and `−ln σ(−x)` for
-//! a false one, which says how likely an answer is; and cross-entropy of the softmax, which only asks that the true one be ahead.
+//! Losses on logits, with their gradients.
 //!
-//! `Q` queries of `C` candidates each; column 0 is the true answer, the others are false. A batch may come in several
-//! calls, a query at a time if need be: `batch` is its whole number of queries, and the returned losses and the gradients
-//! of all calls add up to those of the batch.
+//! - **Binary cross-entropy**: `bce = −ln σ(x)` for a true answer and `−ln σ(−x)` for a false one.
+//!   It teaches the model how likely an answer is.
+//! - **Cross-entropy** of the softmax. It teaches the model only to rank the true answer first.
+//!
+//! There are `Q` queries of `C` candidates each. Column 0 is the true answer and the others are
+//! false. A batch may come in several calls, down to one query per call. `batch` is the number of
+//! queries in the whole batch. The returned losses and the gradients of all calls add up to those
+//! of the batch.
 
-/// `ln(1 + eˣ)` without overflow, and without losing a small result to the one.
+/// Computes `ln(1 + eˣ)` without overflow, and without rounding a small result to zero.
 fn softplus(x: f32) -> f32 {
     x.max(0.0) + (-x.abs()).exp().ln_1p()
 }
@@ -14,17 +18,18 @@ fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + (-x).exp())
 }
 
-/// Binary cross-entropy of one logit, and its slope.
+/// Returns the binary cross-entropy of one logit, and its slope.
 fn bce(logit: f32, truth: bool) -> (f32, f32) {
     // σ(x) − 1 = −σ(−x), which keeps its digits where σ(x) is close to one.
     if truth { (softplus(-logit), -sigmoid(-logit)) } else { (softplus(logit), sigmoid(logit)) }
 }
 
-/// The published loss of both tasks: per query `(bce₀ + Σⱼ wⱼ bceⱼ) / 2` with `w = softmax(logits / temperature)` over the false
-/// answers, so that those the model believes in count more; mean over the batch. The weights are not differentiated.
+/// Computes the published loss of both tasks: per query `(bce₀ + Σⱼ wⱼ bceⱼ) / 2`, averaged over
+/// the batch. `w = softmax(logits / temperature)` runs over the false answers, so false answers
+/// that the model believes in count more. The weights `w` are not differentiated.
 ///
 /// # Panics
-/// If the slices differ in length or are no whole number of queries, or if the temperature is not positive.
+/// If the slices differ in length or do not hold a whole number of queries, or if the temperature is not positive.
 pub fn self_adversarial(
     logits: &[f32], // (Q, C)
     candidates: usize,
@@ -54,10 +59,10 @@ pub fn self_adversarial(
     loss
 }
 
-/// The mean of all entries' cross-entropies, true and false alike.
+/// Computes the mean binary cross-entropy over all entries, true and false.
 ///
 /// # Panics
-/// If the slices differ in length or are no whole number of queries.
+/// If the slices differ in length or do not hold a whole number of queries.
 pub fn mean_bce(
     logits: &[f32], // (Q, C)
     candidates: usize,
@@ -75,7 +80,8 @@ pub fn mean_bce(
     loss
 }
 
-/// The sum of one query's cross-entropies, of which the first is a true answer if `truth` is, and all others are false.
+/// Computes the sum of the binary cross-entropies of one query. The first answer is true if `truth`
+/// is set. All others are false.
 ///
 /// # Panics
 /// If the slices differ in length.
@@ -94,11 +100,12 @@ pub fn summed_bce(
     loss
 }
 
-/// Cross-entropy of the softmax over a query's candidates, `ln Σⱼ eˣʲ − x₀`, times `weight`; mean over the batch. It leaves the
-/// level of the logits open.
+/// Computes `weight` times the cross-entropy of the softmax over the candidates of each query, `ln
+/// Σⱼ eˣʲ − x₀`, averaged over the batch. Adding a constant to all logits of a query does not
+/// change it.
 ///
 /// # Panics
-/// If the slices differ in length or are no whole number of queries.
+/// If the slices differ in length or do not hold a whole number of queries.
 pub fn cross_entropy(
     logits: &[f32], // (Q, C)
     candidates: usize,
@@ -129,7 +136,8 @@ mod tests {
     use crate::testing::assert_close;
     use std::f32::consts::LN_2;
 
-    /// A few units in the last place. More under Miri, which makes exp and ln differ from call to call, as the language allows.
+    /// A few units in the last place. Under Miri it is more, because there exp and ln may differ
+    /// from call to call, as the language allows.
     const NEAR: f32 = if cfg!(miri) { 2e-6 } else { 1e-7 };
 
     /// σ(ln 3) = 3/4 and ln(1 + 3) = 2 ln 2.

@@ -1,19 +1,21 @@
-//! This machine's f32 multiply-add peak, measured: the yardstick of every speed we report.
+//! Measures the f32 multiply-add peak of this machine. All reported speeds are relative to it.
 
 use crate::simd::{Engine, Kernel, Level, Mac, Precision, Vector};
 use std::time::{Duration, Instant};
 
-struct Burn(usize);
+struct MultiplyAddKernel(usize);
 
-impl Kernel for Burn {
+impl Kernel for MultiplyAddKernel {
     type Out = f32;
     #[inline(always)]
     unsafe fn run<M: Mac>(self) -> f32 {
-        // Twelve independent chains: two fused multiply-adds a cycle at a latency of four or five need ten.
+        // Ten independent chains keep two fused multiply-adds per cycle busy at a latency of five
+        // cycles. Twelve leave a margin.
         const CHAINS: usize = 12;
         // SAFETY: registers only; see `Vector`.
         unsafe {
-            // Opaque to the optimiser, which would otherwise merge the chains or find their limit.
+            // Hides the values from the optimiser, which could otherwise merge the chains or
+            // compute their limit.
             let seed = std::hint::black_box([0.999_9f32, 2e-4]);
             let (a, b) = (M::V::splat(seed[0]), M::V::splat(seed[1]));
             let mut acc = [M::V::zero(); CHAINS];
@@ -30,7 +32,9 @@ impl Kernel for Burn {
     }
 }
 
-/// Best of several runs of `threads` threads at once, in GFLOP/s (a multiply-add is two).
+/// Returns the best of several runs, in GFLOP/s summed over `threads` threads that run at the same
+/// time. A multiply-add counts as two operations. Returns 0 for a level that this machine does not
+/// have.
 pub fn gflops(level: Level, threads: usize, time: Duration) -> f64 {
     let Some(engine) = Engine::new(level, Precision::F32) else { return 0.0 };
     const ROUNDS: usize = 200_000;
@@ -40,7 +44,7 @@ pub fn gflops(level: Level, threads: usize, time: Duration) -> f64 {
         let mut best = 0.0f64;
         while Instant::now() < end {
             let start = Instant::now();
-            std::hint::black_box(engine.run(Burn(std::hint::black_box(ROUNDS))));
+            std::hint::black_box(engine.run(MultiplyAddKernel(std::hint::black_box(ROUNDS))));
             best = best.max(flops / start.elapsed().as_secs_f64() / 1e9);
         }
         best

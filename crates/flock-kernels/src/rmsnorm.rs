@@ -3,7 +3,7 @@
 use crate::simd::Vector;
 use crate::{D, RMS_EPS};
 
-/// The definition.
+/// Norms each row. This loop is the definition.
 pub fn plain(
     x: &[f32],     // (P, D)
     g: &[f32],     // (D)
@@ -18,7 +18,7 @@ pub fn plain(
     }
 }
 
-/// Backward of [`plain`]. With `s = 1 / √(mean(x²) + ε)`: `∂s/∂x = −s³ x / D`.
+/// Adds the gradients of [`plain`]. With `s = 1 / √(mean(x²) + ε)`: `∂s/∂x = −s³ x / D`.
 pub fn plain_backward(
     x: &[f32],       // (P, D)
     g: &[f32],       // (D)
@@ -37,7 +37,8 @@ pub fn plain_backward(
     }
 }
 
-/// `1 / √(mean(x²) + ε)` of the row at `x`: the fast layers scale a row while they stage it.
+/// Returns `1 / √(mean(x²) + ε)` of the row at `x`. The fast layers scale a row with it while they
+/// stage the row.
 ///
 /// # Safety
 /// `x` points to a row of `D` values; see [`Vector`].
@@ -56,7 +57,7 @@ pub(crate) unsafe fn scale_of<V: Vector>(x: *const f32) -> f32 {
     }
 }
 
-/// Backward of one row, beside [`plain_backward`]: `d_x +=`, `d_g +=`.
+/// Adds the gradients of one row to `d_x` and `d_g`: the fast version of [`plain_backward`].
 ///
 /// # Safety
 /// All pointers reach a row of `D` values; see [`Vector`].

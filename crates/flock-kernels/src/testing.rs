@@ -1,9 +1,10 @@
-//! Helpers of this crate's tests.
+//! Helpers for the tests of this crate.
 
 use crate::Engine;
 
-/// The engines a test compares: all that run here. Miri interprets, thousands of times slower, so there it is one, the best
-/// that rounds nothing; what differs between engines has tests of its own (`simd`, and `linear` with all of them).
+/// Lists the engines that a test compares: all that run here. Miri is thousands of times slower, so
+/// it gets one engine: the best one that rounds nothing. What differs between engines has tests of
+/// its own (`simd`, and `linear` with all engines).
 pub fn engines() -> Vec<Engine> {
     let all = Engine::all();
     if !cfg!(miri) {
@@ -12,20 +13,20 @@ pub fn engines() -> Vec<Engine> {
     all.into_iter().rfind(|e| e.lanes() == 8 && !e.is_emulated()).into_iter().collect()
 }
 
-/// The shapes a test goes through: `all`, or under Miri the `small` ones. They leave out whole chunks of rows, which
+/// Lists the shapes that a test goes through: `all`, or `small` under Miri. Whole chunks of rows
 /// would take minutes there.
 pub fn shapes<T: Copy>(all: &[T], small: &[T]) -> Vec<T> {
     if cfg!(miri) { small } else { all }.to_vec()
 }
 
-/// `n` reproducible values, roughly uniform in ±√3·`rms`.
+/// Returns `n` reproducible values, roughly uniform in ±√3·`rms`.
 pub fn noise(seed: u64, n: usize, rms: f32) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678;
     let mut next = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((state >> 40) as f32 / (1u64 << 23) as f32 - 1.0) * 1.732 * rms
     };
-    // Under Miri the first few over and over: a prime number of them, so that no two rows are the same.
+    // Miri repeats the first few values. Their number is prime, so that no two rows are the same.
     let fresh = if cfg!(miri) { n.min(251) } else { n };
     let mut values: Vec<f32> = (0..fresh).map(|_| next()).collect();
     while values.len() < n {
@@ -34,7 +35,7 @@ pub fn noise(seed: u64, n: usize, rms: f32) -> Vec<f32> {
     values
 }
 
-/// Fails, naming `what`, where two slices differ by more than `tolerance`.
+/// Fails, and names `what`, if two slices differ by more than `tolerance`.
 pub fn assert_close(got: &[f32], want: &[f32], tolerance: f32, what: &str) {
     assert_eq!(got.len(), want.len(), "{what}");
     for (i, (g, w)) in got.iter().zip(want).enumerate() {

@@ -1,15 +1,17 @@
-//! The plain backward of every layer against finite differences of its plain forward.
+//! Compares the plain backward of every layer with finite differences of its plain forward.
 //!
-//! The loss is `Σ d_out · out` with fixed random `d_out`, added up in double precision. Its slope is measured by the
-//! five-point rule `(8 (f(h) − f(−h)) − (f(2h) − f(−2h))) / 12h`, error of order h⁴, in single entries (the one with the
-//! largest gradient among them) and in random directions, which see all entries at once. What is left is the
-//! forward's rounding over `h`; a tolerance is some five times the largest error seen. Errors are relative to the
-//! tensor's largest gradient (entries) or to the root mean square of its gradient (directions).
+//! The loss is `Σ d_out · out` with fixed random `d_out`, summed in double precision. Its slope is
+//! measured by the five-point rule `(8 (f(h) − f(−h)) − (f(2h) − f(−2h))) / 12h`, whose error is of
+//! order h⁴. It is measured in single entries (one of them has the largest gradient) and in random
+//! directions, which cover all entries at once. What remains is the rounding of the forward divided
+//! by `h`. A tolerance is about five times the largest error seen. Errors are relative to the
+//! largest gradient of the tensor (entries) or to the root mean square of its gradient
+//! (directions).
 
 use flock_kernels::simd::{Engine, Level, Precision};
 use flock_kernels::{D, F, H, attention, consensus, embed, gru, head, linear, loss, rmsnorm, swiglu};
 
-/// `n` reproducible values, uniform in ±√3·`rms`.
+/// Returns `n` reproducible values, uniform in ±√3·`rms`.
 fn noise(seed: u64, n: usize, rms: f32) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x2545_f491;
     let mut next = || {
@@ -37,7 +39,7 @@ impl Layer<'_> {
     fn check(self) {
         let tensors: Tensors = self.tensors.iter().map(|(_, t)| t.clone()).collect();
         let d_out = noise(99, (self.forward)(&tensors).len(), 1.0);
-        // From one, not zero: what is there must stay.
+        // Gradients start at one, not zero, because the backward must add to what is there.
         let mut gradients: Tensors = tensors.iter().map(|t| vec![1.0; t.len()]).collect();
         (self.backward)(&tensors, &d_out, &mut gradients);
         gradients.iter_mut().flatten().for_each(|d| *d -= 1.0);
@@ -66,7 +68,8 @@ impl Layer<'_> {
             }
             let rms = (d.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>() / n as f64).sqrt();
             for k in 0..4 {
-                // Of length four: moved by many small steps, the loss changes by less than by one large one.
+                // The direction has length four, because many small steps change the loss less than
+                // one large step.
                 let along: Vec<f32> =
                     noise(1000 + k, n, 1.0).iter().map(|v| 4.0 * v.signum() / (n as f32).sqrt()).collect();
                 let want = slope(&|j| along[j]);
@@ -83,7 +86,7 @@ fn add(to: &mut [f32], from: &[f32]) {
     to.iter_mut().zip(from).for_each(|(t, f)| *t += f);
 }
 
-/// The buffers of a gradient struct.
+/// Splits the tensors into the buffers of a gradient struct.
 fn parts<const N: usize>(d: &mut [Vec<f32>]) -> [&mut [f32]; N] {
     let mut parts = d.iter_mut().map(|v| &mut v[..]);
     std::array::from_fn(|_| parts.next().unwrap())
@@ -251,7 +254,7 @@ fn embedding_rows_gather_their_positions() {
     Layer { name: "embed", tensors, forward: &forward, backward: &backward, h: 0.25, tolerance: 1e-5 }.check();
 }
 
-/// Nine rows in five groups: of four, one, two and two rows, and one without.
+/// Nine rows in five groups: four, one, two and two rows, and an empty group.
 const GROUP: [u32; 9] = [0, 4, 0, 1, 2, 0, 4, 2, 0];
 
 fn consensus_tensors() -> Vec<(&'static str, Vec<f32>)> {
@@ -273,8 +276,8 @@ fn consensus_weights(t: &[Vec<f32>]) -> consensus::Weights<'_> {
 #[test]
 fn softmax_consensus() {
     let mut tensors = consensus_tensors();
-    // All logits of a head may move together without changing a softmax: the gradient of their bias is zero, and is
-    // looked at by itself.
+    // Adding a constant to all logits of a head does not change a softmax. So the gradient of their
+    // bias is zero, and is checked separately.
     let (_, logit_bias) = tensors.pop().unwrap();
     let with_bias = |t: &[Vec<f32>]| [t, std::slice::from_ref(&logit_bias)].concat();
     let forward = |t: &[Vec<f32>]| {

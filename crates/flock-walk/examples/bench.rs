@@ -1,5 +1,6 @@
-//! Measures the walk crate: `cargo run --release -p flock-walk --example bench -- train.txt` for a graph of tab-separated
-//! triples, or `-- synthetic NODES TRIPLES` for a random one. Prints one figure a line.
+//! Measures the speed of sampling and recording: `cargo run --release -p flock-walk --example bench
+//! -- train.txt` for a graph of tab-separated triples, or `-- synthetic NODES TRIPLES` for a random
+//! one. Prints one figure per line.
 
 use flock_graph::{Mask, Topology, Triple};
 use flock_walk::{Key, Recorder, Records, Starts, WalkOptions, WalkQuery, Walks, bench_moves, sample_from};
@@ -20,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let graph = Topology::build(nodes, relations, triples)?;
     let build = begin.elapsed().as_secs_f64();
     let bytes = graph.memory_bytes();
-    let cpu = cpu_seconds() - cpu; // what counts when the machine is shared
+    let cpu = cpu_seconds() - cpu; // more reliable than elapsed time on a shared machine
     println!("build {build:.2} s ({cpu:.2} s of it on the processor)");
     println!("{} triples, {nodes} nodes, {relations} relations", graph.num_triples());
     println!("index {bytes} bytes, {:.1} a triple", bytes as f64 / graph.num_triples() as f64);
@@ -34,7 +35,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Recording, starts and masks of queries with n = 16 and n = 128, six updates each; best of 20 runs.
+/// Measures recording, starts and masks of queries with n = 16 and n = 128, six updates each.
+/// Prints the best of 20 runs.
 fn rest(graph: &Topology) {
     let options = WalkOptions::default();
     let query = WalkQuery::Entity { head: 1, relation: 0 };
@@ -67,13 +69,13 @@ fn rest(graph: &Topology) {
     }
 }
 
-/// Seconds this thread has spent on a processor; 0 where the system does not say.
+/// Returns the processor time of this thread in seconds, or 0 where the system does not report it.
 fn cpu_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0.0) / 1e9
 }
 
-/// The shortest of 20 runs, in seconds.
+/// Returns the shortest of 20 runs, in seconds.
 fn best(mut run: impl FnMut()) -> f64 {
     let time = |_| {
         let begin = Instant::now();

@@ -1,11 +1,12 @@
-//! How fast walks are drawn here.
+//! Measures how fast this machine draws walks.
 
 use crate::{Key, Starts, WalkOptions, WalkQuery, sample_from};
 use flock_graph::Topology;
 use std::time::{Duration, Instant};
 
-/// Moves per second of one thread on entity queries with n = 128 and 128 positions from random heads: the best of the slices
-/// of a millisecond or so that fit in `seconds`, at least one, so that it matters less what else the machine does.
+/// Returns the moves per second of one thread, on entity queries from random heads with n = 128 and
+/// 128 positions. Measures slices of about a millisecond for `seconds` seconds, at least one, and
+/// returns the best. So other work on the machine matters less.
 pub fn bench_moves(topology: &Topology, seconds: f64) -> f64 {
     let options = WalkOptions::default();
     let n = 128;

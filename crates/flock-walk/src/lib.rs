@@ -1,4 +1,5 @@
-//! From a query to anonymous sequences: starts, random walks, recording (sections 2 and 3 of the specification). Integers only.
+//! From a query to anonymous sequences: starts, random walks and recording (sections 2 and 3 of the
+//! specification). Integers only.
 //!
 //! ```
 //! use flock_graph::{Topology, Triple};

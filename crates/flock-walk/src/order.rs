@@ -1,37 +1,40 @@
-//! A shuffle without an array: the k-th of `0..len` in an order that a key decides, in O(1).
+//! A shuffle without an array: finds the k-th element of `0..len`, in an order that a key decides,
+//! in O(1).
 //!
-//! A Feistel network permutes the `2h`-bit words, `2^{2h} ≥ len`; a word outside `0..len` goes through the network again until it
-//! falls inside (*cycle walking*), which keeps the map one to one. The words are fewer than `4 · len` (64 at least), so the
-//! expected number of turns is below 4 on all but the smallest lengths.
+//! A Feistel network permutes words of `2h` bits, with `2^{2h} ≥ len`. A word outside `0..len` goes
+//! through the network again until it falls inside (*cycle walking*). This keeps the map one to
+//! one. There are fewer than `4 · len` words (but at least 64), so the expected number of turns is
+//! below 4, except for the smallest lengths.
 
 use crate::rng::{Key, Stream};
 
-/// Enough that orders of three and of five elements pass for uniform (see the tests); four have weak spots on small words.
+/// Rounds of the network. With eight, orders of three and of five elements pass tests for
+/// uniformity. With four, small words have weak spots.
 const ROUNDS: u64 = 8;
-/// Words of fewer than 6 bits mix badly.
+/// Least number of bits in half a word. Words of fewer than 6 bits mix badly.
 const MIN_HALF: u32 = 3;
 
 /// A pseudo-random permutation of `0..len`.
 #[derive(Copy, Clone, Debug)]
 pub struct Order {
-    base: u64, // what the network's hashes derive from
+    base: u64, // seed of the network's hashes
     len: u64,
     half: u32, // bits in half a word
 }
 
 impl Order {
-    /// The permutation of `0..len` that belongs to `key`. `len` is at most 2^48.
+    /// Makes the permutation of `0..len` that belongs to `key`. `len` is at most 2^48.
     pub fn new(key: Key, len: u64) -> Order {
         Order::from_base(key.base(), len)
     }
 
-    /// As [`Order::new`], for a key that is already one word.
+    /// Does the same as [`Order::new`] for a key that is already one word.
     pub(crate) fn from_base(base: u64, len: u64) -> Order {
         let bits = u64::BITS - len.saturating_sub(1).leading_zeros();
         Order { base, len, half: bits.div_ceil(2).max(MIN_HALF) }
     }
 
-    /// The element at `position`; positions count modulo `len`, and the order of nothing is all 0.
+    /// Returns the element at `position`. Positions count modulo `len`. If `len` is 0, returns 0.
     pub fn get(&self, position: u64) -> u64 {
         if self.len == 0 {
             return 0;

@@ -1,6 +1,6 @@
-//! A hint to the cache, where the processor has one.
+//! Prefetching, on processors that have it.
 
-/// Asks the cache for an element that will be read soon.
+/// Prefetches an element that will be read soon. This is a hint, so any index is allowed.
 #[inline(always)]
 pub(crate) fn prefetch<T>(slice: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]

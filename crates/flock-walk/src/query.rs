@@ -1,18 +1,20 @@
-//! What is asked, and the switches of section 11 that concern walks.
+//! The query that walks are drawn for, and the walk options of section 11 of the specification.
 
 use flock_graph::{NodeId, TypeId};
 
-/// A question to the graph.
+/// A question to the graph, as far as walks are concerned.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum WalkQuery {
-    /// (head, relation, ?): `n` walks from the head, `n` from random nodes, `n` from balanced edges, in this order.
+    /// (head, relation, ?). Draws `n` walks from the head, `n` from random nodes and `n` from
+    /// balanced edges, in this order.
     Entity {
         /// The query's node.
         head: NodeId,
-        /// The query's type; an inverse type asks for heads.
+        /// The type of the query. An inverse type asks for heads.
         relation: TypeId,
     },
-    /// (head, ?, tail): `n` walks each from the head, the tail, random nodes and balanced edges, in this order.
+    /// (head, ?, tail). Draws `n` walks each from the head, the tail, random nodes and balanced
+    /// edges, in this order.
     Relation {
         /// The query's first node.
         head: NodeId,
@@ -22,7 +24,8 @@ pub enum WalkQuery {
 }
 
 impl WalkQuery {
-    /// How many walks base count `n` means: `3n` for an entity query, `4n` for a relation query.
+    /// Returns the number of walks for base count `n`: `3n` for an entity query, `4n` for a
+    /// relation query.
     pub fn num_walks(&self, n: u32) -> usize {
         n as usize
             * match self {
@@ -32,27 +35,32 @@ impl WalkQuery {
     }
 }
 
-/// How walks are drawn. The default is the published model's.
+/// Settings for drawing walks. The defaults are those of the published model.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct WalkOptions {
-    /// Positions `L` of a walk, the start included.
+    /// Number of positions `L` of a walk, including the start.
     pub length: usize,
-    /// Updates of a pass. Balanced starts take edges without replacement over the updates and passes of a query, so they need
-    /// to know how many updates came before this one.
+    /// Number of updates in a pass. Balanced starts take edges without replacement over all updates
+    /// and passes of a query, so they need to know how many updates came before.
     pub updates: u32,
-    /// Whether a walk may step straight back although another neighbour exists.
+    /// Whether a walk may step straight back even if the node has another neighbour.
     pub backtrack: bool,
-    /// All walks start at the query's nodes: `3n` at the head, or `2n` each at head and tail, in turns of `n`.
+    /// Whether all walks start at the query's nodes: `3n` at the head, or `2n` each at head and
+    /// tail, in turns of `n`.
     pub all_at_query: bool,
-    /// Balanced walks start on edges of the query's own type only. Without such an edge, and in relation queries, no change.
+    /// Whether balanced walks start only on edges of the query's own type. This has no effect on
+    /// relation queries, or if the type has no edge.
     pub balanced_on_query_relation: bool,
-    /// Whether the walked graph has its inverse types. Without them a step is named by its relation alone, along or against
-    /// it, and balanced walks start along relations only: what the published Petals protocol asks for.
+    /// Whether walks use inverse types. Without them a step is named by its relation alone, whether
+    /// it goes along the relation or against it, and balanced walks start along relations only. The
+    /// published Petals protocol asks for this.
     pub inverses: bool,
-    /// Chance, in parts of 1024, that a walk begins anew instead of making a move: at a new start of its own kind, with no memory
-    /// of the node just left. A walk from the query's nodes so stays near them. The published walks have 0.
+    /// Chance, in parts of 1024, that a walk restarts instead of making a move. It restarts at a
+    /// new start of its own kind and forgets the node it just left. So a walk from the query's
+    /// nodes stays near them. The published walks have 0.
     pub restart: u32,
-    /// Restarts are for every walk (1), every second one (2), and so on; the others never begin anew.
+    /// Which walks may restart: every walk (1), every second walk (2), and so on. The others never
+    /// restart.
     pub restart_period: u32,
 }
 

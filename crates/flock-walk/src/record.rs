@@ -1,39 +1,45 @@
-//! Recording: from walks over ids to anonymous sequences (section 3 of the specification).
+//! Recording: turns walks over ids into anonymous sequences (section 3 of the specification).
 //!
-//! Two numbers are given to each node and, likewise, to each type: its **local id**, unique over all updates of a query and pass,
-//! by which the model keeps its states; and its **name** within one walk, the order of its first appearance there. Local ids come
-//! from an open-addressing table, names from an array over local ids that holds the last name and the walk it was given in. An
-//! entry counts only if it bears the query's own stamp, so forgetting a query is O(1).
+//! Each node gets two numbers, and so does each type:
+//!
+//! - a **local id**, unique over all updates of a query and pass. The model stores states by it.
+//! - a **name** within one walk: the order of its first appearance there.
+//!
+//! Local ids come from an open-addressing table. Names come from an array over local ids, which
+//! holds the last name and the walk that gave it. An entry is valid only if it has the stamp of the
+//! current query, so forgetting a query is O(1).
 
 use crate::prefetch::prefetch;
 use crate::query::WalkQuery;
 use flock_graph::{NodeId, TypeId};
 use std::hint::select_unpredictable;
 
-/// The longest walk that can be recorded: names are 16 bits wide.
+/// The greatest length of a recorded walk: names have 16 bits.
 pub const MAX_LENGTH: usize = u16::MAX as usize;
 
-/// Anonymous walks; every vector has walks · L entries.
+/// Anonymous walks. Every vector has W · L entries, one per position.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Records {
     /// Local node id.
     pub node: Vec<u32>, // (W, L)
     /// Local type id.
     pub ty: Vec<u32>, // (W, L)
-    /// Row of the node's name: order of first visit in the walk, from 0.
+    /// Name of the node: order of first visit in the walk, from 0.
     pub node_name: Vec<u16>, // (W, L)
-    /// Row of the type's name: order of first appearance in the walk, from 0; "no type" is `L`.
+    /// Name of the type: order of first appearance in the walk, from 0. "No type" has the name `L`.
     pub type_name: Vec<u16>, // (W, L)
-    /// Direction (0 to 3), plus 4 for the first query flag and 8 for the second. Entity queries: node is the head, type is the
-    /// query's. Relation queries: node is the head, node is the tail.
+    /// Direction (0 to 3), plus 4 for the first query flag and 8 for the second. In entity queries
+    /// the flags mean "node is the head" and "type is the query's". In relation queries they mean
+    /// "node is the head" and "node is the tail".
     pub mark: Vec<u8>, // (W, L)
 }
 
-/// Names walks, update after update, and remembers whom it has met. Reusable: memory is that of the largest query so far.
+/// Records walks, update after update, and remembers the nodes and types it has met. It can be
+/// reused. It keeps the memory of the largest query so far.
 #[derive(Clone, Debug)]
 pub struct Recorder {
-    nodes: Table,
-    types: Table,
+    nodes: LocalIds,
+    types: LocalIds,
     query: WalkQuery,
     no_type: TypeId,
 }
@@ -45,13 +51,13 @@ impl Default for Recorder {
 }
 
 impl Recorder {
-    /// A recorder that has met nobody.
+    /// Makes a recorder that has met nothing.
     pub fn new() -> Recorder {
         let query = WalkQuery::Entity { head: 0, relation: 0 };
-        Recorder { nodes: Table::new(), types: Table::new(), query, no_type: 0 }
+        Recorder { nodes: LocalIds::new(), types: LocalIds::new(), query, no_type: 0 }
     }
 
-    /// Starts a new query and pass: forgets all local ids.
+    /// Starts a new query and pass, and forgets all local ids.
     pub fn begin(&mut self, query: &WalkQuery, no_type: TypeId) {
         self.query = *query;
         self.no_type = no_type;
@@ -59,11 +65,12 @@ impl Recorder {
         self.types.forget();
     }
 
-    /// Names one update's walks, each of `length` positions, into `out`, whose old contents are dropped. Newly met nodes and
-    /// types get the next local ids, in the order of their first appearance.
+    /// Records the walks of one update, each of `length` positions, and replaces the contents of
+    /// `out`. New nodes and types get the next local ids, in the order of their first appearance.
     ///
     /// # Panics
-    /// If the slices differ in length or are no whole number of walks, or if `length` is 0 or above [`MAX_LENGTH`].
+    /// If the slices differ in length or do not hold a whole number of walks, or if `length` is 0
+    /// or above [`MAX_LENGTH`].
     pub fn record(&mut self, length: usize, nodes: &[NodeId], types: &[TypeId], dirs: &[u8], out: &mut Records) {
         assert!((1..=MAX_LENGTH).contains(&length), "walks of {length} positions; at most {MAX_LENGTH}");
         assert!(
@@ -93,19 +100,19 @@ impl Recorder {
         }
     }
 
-    /// The nodes met since [`Recorder::begin`], by local id.
+    /// Lists the nodes met since [`Recorder::begin`], by local id.
     pub fn nodes(&self) -> &[NodeId] {
         &self.nodes.met
     }
-    /// The types met since [`Recorder::begin`], by local id; "no type" is one of them.
+    /// Lists the types met since [`Recorder::begin`], by local id. "No type" is one of them.
     pub fn types(&self) -> &[TypeId] {
         &self.types.met
     }
-    /// The local id of a node, if a walk met it.
+    /// Returns the local id of a node, if a walk met it.
     pub fn local_node(&self, v: NodeId) -> Option<u32> {
         self.nodes.find(v)
     }
-    /// The local id of a type, if a walk met it.
+    /// Returns the local id of a type, if a walk met it.
     pub fn local_type(&self, t: TypeId) -> Option<u32> {
         self.types.find(t)
     }
@@ -127,30 +134,30 @@ fn mark(
 /// A node or type and its local id.
 #[derive(Copy, Clone, Debug, Default)]
 #[repr(C, align(16))]
-struct Entry {
+struct LocalIdEntry {
     id: u32,
-    query: u32, // the query it was met in; the entry is free for any other
+    query: u32, // stamp of the query it was met in; the entry is free for any other query
     local: u32,
 }
 
-/// The nodes, or the types, met in one query.
+/// The local ids of the nodes, or of the types, met in one query.
 #[derive(Clone, Debug)]
-struct Table {
-    entries: Vec<Entry>,    // a power of two, at most a quarter of them in use
-    query: u32,             // stamp of this query
-    met: Vec<u32>,          // local id -> id
-    named: Vec<(u32, u32)>, // local id -> the walk that named it last, and the name
-    walk: u32,              // stamp of the last walk of this query
+struct LocalIds {
+    entries: Vec<LocalIdEntry>, // a power of two, at most a quarter of them in use
+    query: u32,                 // stamp of this query
+    met: Vec<u32>,              // local id -> id
+    named: Vec<(u32, u32)>,     // local id -> stamp of the walk that last named it, and the name
+    walk: u32,                  // stamp of the last walk of this query
 }
 
-impl Table {
-    fn new() -> Table {
-        Table { entries: vec![Entry::default(); 256], query: 1, met: Vec::new(), named: Vec::new(), walk: 0 }
+impl LocalIds {
+    fn new() -> LocalIds {
+        LocalIds { entries: vec![LocalIdEntry::default(); 256], query: 1, met: Vec::new(), named: Vec::new(), walk: 0 }
     }
 
     fn forget(&mut self) {
         if self.query == u32::MAX {
-            *self = Table::new(); // stamps have run out
+            *self = LocalIds::new(); // stamps have run out
         }
         self.query += 1;
         self.met.clear();
@@ -163,7 +170,7 @@ impl Table {
         (entry.query == self.query).then_some(entry.local)
     }
 
-    /// The local ids of walks' ids.
+    /// Looks up the local ids of all ids in some walks. New ids get the next local ids.
     fn find_or_meet(&mut self, length: usize, ids: &[u32], locals: &mut [u32]) {
         for (ids, locals) in ids.chunks_exact(length).zip(locals.chunks_exact_mut(length)) {
             for &id in ids {
@@ -178,7 +185,7 @@ impl Table {
         self.named.resize(self.met.len(), (0, 0));
     }
 
-    /// Where `id` is, or where it would go.
+    /// Returns the place of `id` in the table, or the free place where it would go.
     fn place(&self, id: u32) -> usize {
         let mut at = home(self.entries.len(), id);
         while self.entries[at].query == self.query && self.entries[at].id != id {
@@ -187,7 +194,7 @@ impl Table {
         at
     }
 
-    /// The local id of an id that is not in its first place: elsewhere, or new.
+    /// Returns the local id of an id that is not in its first place. It is elsewhere or new.
     #[inline(never)]
     fn look_further(&mut self, id: u32) -> u32 {
         let at = self.place(id);
@@ -195,7 +202,7 @@ impl Table {
             return self.entries[at].local;
         }
         let local = self.met.len() as u32;
-        self.entries[at] = Entry { id, query: self.query, local };
+        self.entries[at] = LocalIdEntry { id, query: self.query, local };
         self.met.push(id);
         if 4 * self.met.len() > self.entries.len() {
             self.grow();
@@ -204,7 +211,7 @@ impl Table {
     }
 
     fn grow(&mut self) {
-        let bigger = vec![Entry::default(); 2 * self.entries.len()];
+        let bigger = vec![LocalIdEntry::default(); 2 * self.entries.len()];
         let old = std::mem::replace(&mut self.entries, bigger);
         for entry in old.into_iter().filter(|e| e.query == self.query) {
             let at = self.place(entry.id);
@@ -212,7 +219,8 @@ impl Table {
         }
     }
 
-    /// The names, within each walk, of local ids already met. `unnamed` gets the name L and takes none from the count.
+    /// Writes the names, within each walk, of local ids that have been met. `unnamed` gets the name
+    /// L and does not count.
     fn name(&mut self, length: usize, locals: &[u32], unnamed: Option<u32>, names: &mut [u16]) {
         for (locals, names) in locals.chunks_exact(length).zip(names.chunks_exact_mut(length)) {
             self.walk += 1;
@@ -232,7 +240,7 @@ impl Table {
     }
 }
 
-/// Where `id` is looked for first in a table of `size` entries.
+/// Returns the first place to look for `id` in a table of `size` entries.
 #[inline(always)]
 fn home(size: usize, id: u32) -> usize {
     ((u64::from(id.wrapping_mul(0x9E37_79B1)) * size as u64) >> 32) as usize

@@ -1,25 +1,27 @@
-//! Random numbers that depend on nothing but (seed, pass, update, query, walk).
+//! Random numbers that depend only on (seed, pass, update, query, walk).
 //!
-//! Each walk has a stream of its own, as wyrand draws them: a counter and one widening multiplication, so a walk's whole random
-//! state is one word and any thread can draw any walk. Keys become counters through the finaliser of splitmix64, once per
-//! component, so that neighbouring keys share nothing.
+//! Each walk has its own stream. The generator is wyrand: a counter and one widening
+//! multiplication. So the whole random state of a walk is one word, and any thread can draw any
+//! walk. A key becomes a counter through the finaliser of splitmix64, applied once per component,
+//! so that the streams of neighbouring keys are unrelated.
 
-/// What the draws of a query's walks derive from.
+/// The key from which all draws for the walks of a query derive.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
-    /// The run's seed.
+    /// Seed of the run.
     pub seed: u64,
-    /// The pass of the ensemble.
+    /// Number of the pass in the ensemble.
     pub pass: u32,
-    /// The update of the model, counted from 0.
+    /// Number of the update in the model, from 0.
     pub update: u32,
-    /// The query's own number.
+    /// Number of the query.
     pub query: u64,
 }
 
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The finaliser of splitmix64: a bijection in which every input bit reaches every output bit.
+/// Applies the finaliser of splitmix64: a bijection in which every input bit affects every output
+/// bit.
 #[inline]
 fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -28,7 +30,8 @@ fn mix(mut z: u64) -> u64 {
 }
 
 impl Key {
-    /// One word for the whole key. Each component enters through a bijection, so keys that differ in one never collide.
+    /// Hashes the whole key to one word. Each component enters through a bijection, so keys that
+    /// differ in one component never collide.
     pub(crate) fn base(self) -> u64 {
         let mut state = GOLDEN;
         for word in [self.seed, u64::from(self.pass) << 32 | u64::from(self.update), self.query] {
@@ -37,7 +40,8 @@ impl Key {
         state
     }
 
-    /// One word for (seed, query) and two further words: what does not change with the pass or the update.
+    /// Hashes seed, query and two further words to one word. It does not depend on the pass or the
+    /// update.
     pub(crate) fn base_of_query(self, tag: u64, number: u64) -> u64 {
         let mut state = GOLDEN;
         for word in [self.seed, tag, self.query, number] {
@@ -46,7 +50,7 @@ impl Key {
         state
     }
 
-    /// The stream of one walk.
+    /// Returns the stream of one walk.
     pub fn stream(self, walk: u64) -> Stream {
         Stream::from_base(self.base(), walk)
     }
@@ -62,7 +66,7 @@ impl Stream {
         Stream(mix((base ^ walk).wrapping_add(GOLDEN)))
     }
 
-    /// The next word.
+    /// Draws the next word.
     #[inline]
     pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0xA076_1D64_78BD_642F);
@@ -70,14 +74,16 @@ impl Stream {
         (product >> 64) as u64 ^ product as u64
     }
 
-    /// Uniform in `0..bound` (0 if `bound` is 0) by multiply and shift; off by less than `bound / 2^64`.
+    /// Draws a number below `bound`, by multiply and shift. The result is uniform up to an error
+    /// below `bound / 2^64`. Returns 0 if `bound` is 0.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         split(self.draw(), bound).0
     }
 }
 
-/// Cuts `0..2^64` in `bound` equal parts: the part `x` lies in, and `x`'s place in it as a fresh word for a further choice.
+/// Cuts `0..2^64` into `bound` equal parts. Returns the part that `x` lies in, and the place of `x`
+/// within it, as a new random word for a further choice.
 #[inline]
 pub(crate) fn split(x: u64, bound: u64) -> (u64, u64) {
     let product = u128::from(x) * u128::from(bound);

@@ -1,14 +1,17 @@
-//! Drawing walks: O(1) a move (O(log) of what is hidden at the node, under a mask), one random word a move.
+//! Drawing walks. A move takes O(1) time and one random word. Under a mask it takes O(log) of what
+//! is hidden at the node.
 //!
-//! - **Next node.** With `c` candidates in a row of slots and the node just left among them, draw one of the first `c - 1`; if it
-//!   is the node just left, take the last instead. Each of the other `c - 1` has the same chance, and nothing is searched. The
-//!   node just left is always among the candidates, since every edge can be walked both ways.
-//! - **Label.** The word's place within the chosen slot's share is again a uniform word; it picks a half-step and a coin.
-//! - **Memory.** A move is two dependent reads, record then slot. [`LANES`] walks advance in turns, each read asked for a turn
-//!   before it is needed, so that the waits overlap.
+//! - **Next node.** There are `c` candidates in a row of slots, and the node just left is one of
+//!   them. Draw one of the first `c - 1`. If it is the node just left, take the last one instead.
+//!   So each of the other `c - 1` has the same chance, without a search. The node just left is
+//!   always a candidate, because every edge can be walked both ways.
+//! - **Label.** The place of the word within the share of the chosen slot is again a uniform word.
+//!   It picks a half-step and a coin.
+//! - **Memory.** A move is two dependent reads: a record, then a slot. [`WALKERS`] walks advance in
+//!   turns, and each read is prefetched one turn before it is needed. So the waits overlap.
 //!
-//! The masked sampler sees the same rows with some slots skipped, so it draws, bit for bit, the walks of the graph rebuilt
-//! without the hidden edges.
+//! The masked sampler sees the same rows and skips some slots. So it draws the same walks, bit for
+//! bit, as on a graph rebuilt without the hidden edges.
 
 use crate::prefetch::prefetch;
 use crate::query::{WalkOptions, WalkQuery};
@@ -19,23 +22,25 @@ use flock_graph::topology::{Arrays, NodeRecord, Slot, Step};
 use flock_graph::{Mask, NodeId, Topology, TypeId};
 use std::ops::Range;
 
-/// Walks advanced in turns. More of them hide more of the wait out of cache and cost a little in it: see `docs/walks.md`.
-const LANES: usize = 16;
-/// No node has this id: ids are below a `u32` count.
+/// Number of walks that advance in turns. More of them hide more of the wait when the graph is not
+/// in cache, and cost a little when it is: see `docs/walks.md`.
+const WALKERS: usize = 16;
+/// An id that no node has: ids are below a `u32` count.
 const NOWHERE: u32 = u32::MAX;
 /// The direction of "no step".
 const NO_STEP: u8 = 3;
 
-/// Raw walks, one after the other; every vector has walks · L entries.
+/// Raw walks, one after the other. Every vector has W · L entries, one per position.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Walks {
-    /// Positions `L` of a walk.
+    /// Number of positions `L` of a walk.
     pub length: usize,
     /// The node at each position.
     pub nodes: Vec<NodeId>, // (W, L)
     /// The type of the step into each position.
     pub types: Vec<TypeId>, // (W, L)
-    /// The direction of that step: 0 along its edge, 1 against it or around a self-loop, 3 no step.
+    /// The direction of that step: 0 along its edge, 1 against it or around a self-loop, 3 for no
+    /// step.
     pub dirs: Vec<u8>, // (W, L)
 }
 
@@ -59,10 +64,12 @@ impl Walks {
     }
 }
 
-/// Samples the walks `range` of a query's `3n` or `4n` into slices of `range.len() · L` entries.
+/// Samples the walks `range`, out of the `3n` or `4n` of a query, into slices of `range.len() · L`
+/// entries.
 ///
-/// The bits do not depend on how the walks are cut into ranges, so threads may share a query. With many ranges, prepare
-/// [`Starts`] once and call [`sample_from`]. A node the topology does not know is walked as an isolated one.
+/// The result does not depend on how the walks are cut into ranges, so threads may share a query.
+/// For many ranges, prepare [`Starts`] once and call [`sample_from`]. A node that the topology does
+/// not know counts as isolated.
 ///
 /// # Panics
 /// If the range or the slices do not fit the query.
@@ -82,7 +89,8 @@ pub fn sample(
     sample_from(&starts, topology, mask, options, range, nodes, types, dirs);
 }
 
-/// As [`sample`], from prepared starts; graph, mask and options must be those the starts were prepared with.
+/// Does the same as [`sample`] from prepared starts. Pass the graph, mask and options with which
+/// the starts were prepared.
 ///
 /// # Panics
 /// If the range or the slices do not fit the query.
@@ -110,40 +118,41 @@ pub fn sample_from(
     if entries == 0 {
         return;
     }
-    let block = LANES * length;
+    let block = WALKERS * length;
     let outputs = nodes.chunks_mut(block).zip(types.chunks_mut(block)).zip(dirs.chunks_mut(block));
-    for (first, ((nodes, types), dirs)) in range.step_by(LANES).zip(outputs) {
-        let out = Out::new(length, nodes, types, dirs);
+    for (first, ((nodes, types), dirs)) in range.step_by(WALKERS).zip(outputs) {
+        let out = BlockOutput::new(length, nodes, types, dirs);
         match (mask.filter(|m| !m.is_empty()), topology.arrays()) {
-            (None, Some(arrays)) => sample_block(starts, topology, arrays, Whole, options, first, out),
-            (Some(mask), Some(arrays)) => sample_block(starts, topology, arrays, Masked(mask), options, first, out),
-            (None, None) => sample_block(starts, topology, topology, Whole, options, first, out),
-            (Some(mask), None) => sample_block(starts, topology, topology, Masked(mask), options, first, out),
+            (None, Some(arrays)) => sample_block(starts, topology, arrays, FullView, options, first, out),
+            (Some(mask), Some(arrays)) => sample_block(starts, topology, arrays, MaskedView(mask), options, first, out),
+            (None, None) => sample_block(starts, topology, topology, FullView, options, first, out),
+            (Some(mask), None) => sample_block(starts, topology, topology, MaskedView(mask), options, first, out),
         }
     }
 }
 
-/// Where a block of up to [`LANES`] walks is written.
-struct Out<'a> {
+/// The output of a block of up to [`WALKERS`] walks.
+struct BlockOutput<'a> {
     walks: usize,
     length: usize,
-    nodes: &'a mut [NodeId], // (walks, length), as the other two
+    nodes: &'a mut [NodeId], // (walks, length), like the other two
     types: &'a mut [TypeId],
     dirs: &'a mut [u8],
 }
 
-impl<'a> Out<'a> {
-    fn new(length: usize, nodes: &'a mut [NodeId], types: &'a mut [TypeId], dirs: &'a mut [u8]) -> Out<'a> {
+impl<'a> BlockOutput<'a> {
+    fn new(length: usize, nodes: &'a mut [NodeId], types: &'a mut [TypeId], dirs: &'a mut [u8]) -> BlockOutput<'a> {
         let walks = nodes.len() / length;
         assert!(nodes.len() == walks * length && types.len() == nodes.len() && dirs.len() == nodes.len());
-        Out { walks, length, nodes, types, dirs }
+        BlockOutput { walks, length, nodes, types, dirs }
     }
 
     #[inline(always)]
     fn put_node(&mut self, walk: usize, position: usize, node: NodeId) {
         debug_assert!(walk < self.walks && position < self.length);
-        // SAFETY: `new` checked that there are walks * length entries; `walk_block`, the only caller, has `walk < walks` because
-        // it keeps that many lanes, and `position < length` by its loops. Checked writes make the sampler 7 % slower.
+        // SAFETY: `new` checked that there are walks * length entries. The only callers, `walk_block` and
+        // `restarting_block`, keep `walks` walkers, so `walk < walks`, and their loops end at
+        // `length`. Checked writes make the sampler 7 % slower.
         unsafe { *self.nodes.get_unchecked_mut(walk * self.length + position) = node };
     }
 
@@ -159,24 +168,25 @@ impl<'a> Out<'a> {
     }
 }
 
-/// One walk on its way. A move is made in three turns: [`aim`] draws a slot, [`take`] reads it, [`label`] names the step.
+/// A walk in progress. A move takes three turns: [`aim`] draws a slot, [`take`] reads it, [`label`]
+/// names the step.
 #[derive(Copy, Clone)]
-struct Lane<H> {
+struct Walker<H> {
     stream: Stream,
     at: NodeId,
     left: NodeId, // the node just left, or NOWHERE if any neighbour may come next
-    loops: u32,   // 1 if self-loops count as ways out
+    loops: u32,   // 1 if a self-loop counts as a candidate
     chosen: u32,  // the slot drawn
     last: u32,    // the last candidate slot, or NOWHERE if there is none
     step: Step,   // the step taken
-    looped: u8,   // 1 if it led back to its own node
-    word: u64,    // what is left of the random word
-    hidden: H,    // what is hidden at the node to leave
+    looped: u8,   // 1 if the step was a self-loop
+    word: u64,    // the rest of the random word
+    hidden: H,    // what is hidden at the current node
 }
 
-impl<H: Default> Lane<H> {
-    fn empty() -> Lane<H> {
-        Lane {
+impl<H: Default> Walker<H> {
+    fn empty() -> Walker<H> {
+        Walker {
             stream: Stream::default(),
             at: NOWHERE,
             left: NOWHERE,
@@ -191,8 +201,9 @@ impl<H: Default> Lane<H> {
     }
 }
 
-/// Where a walk reads the graph: from the arrays of its index, or from a graph with edits, which looks in two places.
-trait Ground: Copy {
+/// Access to the graph for a walk: to the arrays of its index, or to a graph with edits, which
+/// looks in two places.
+trait GraphReader: Copy {
     fn record(self, v: NodeId) -> NodeRecord;
     fn slot(self, at: u32) -> Slot;
     fn half_steps<'s>(&'s self, step: &'s Step) -> &'s [u32];
@@ -201,7 +212,7 @@ trait Ground: Copy {
     fn prefetch_list(self, step: Step);
 }
 
-impl Ground for Arrays<'_> {
+impl GraphReader for Arrays<'_> {
     #[inline(always)]
     fn record(self, v: NodeId) -> NodeRecord {
         self.records.get(v as usize).copied().unwrap_or_default()
@@ -228,8 +239,9 @@ impl Ground for Arrays<'_> {
     }
 }
 
-/// Asked, not foreseen: what an edit has touched is small, and the rest is rarely far.
-impl Ground for &Topology {
+/// A graph with edits is read without prefetching. The edited part is small, and the rest is rarely
+/// far away.
+impl GraphReader for &Topology {
     fn record(self, v: NodeId) -> NodeRecord {
         Topology::record(self, v)
     }
@@ -244,24 +256,25 @@ impl Ground for &Topology {
     fn prefetch_list(self, _: Step) {}
 }
 
-/// What a walk can see of the graph; one sampler is compiled for each.
+/// The part of the graph that a walk can see. One sampler is compiled for each view.
 trait View: Copy {
     /// What is hidden at a node.
     type Hidden: Copy + Default;
     fn mask(&self) -> Option<&Mask>;
     fn hidden(self, v: NodeId, record: NodeRecord) -> Self::Hidden;
-    /// How many neighbours, and how many self-loop slots, are hidden.
+    /// Returns how many neighbours and how many self-loop slots are hidden.
     fn gone(self, hidden: Self::Hidden) -> (u32, u32);
-    /// Position among the node's slots of the `index`-th that is not hidden.
+    /// Returns the position, among the node's slots, of the `index`-th slot that is not hidden.
     fn nth_slot(self, hidden: Self::Hidden, index: u32) -> u32;
-    /// Positions of the hidden half-steps among those of a slot.
+    /// Lists the positions of the hidden half-steps among those of a slot.
     fn hidden_steps(&self, hidden: Self::Hidden, slot: u32) -> &[u32];
 }
 
+/// The whole graph.
 #[derive(Copy, Clone)]
-struct Whole;
+struct FullView;
 
-impl View for Whole {
+impl View for FullView {
     type Hidden = ();
     fn mask(&self) -> Option<&Mask> {
         None
@@ -282,10 +295,11 @@ impl View for Whole {
     }
 }
 
+/// The graph without the edges that a mask hides.
 #[derive(Copy, Clone)]
-struct Masked<'a>(&'a Mask);
+struct MaskedView<'a>(&'a Mask);
 
-impl<'a> View for Masked<'a> {
+impl<'a> View for MaskedView<'a> {
     type Hidden = Option<(&'a HiddenNode, u32)>; // with the node's first slot
     fn mask(&self) -> Option<&Mask> {
         Some(self.0)
@@ -308,34 +322,35 @@ impl<'a> View for Masked<'a> {
     }
 }
 
-/// A block of walks, with restarts or without: walks without restarts run the code they ran before there were any.
-fn sample_block<G: Ground, V: View>(
+/// Samples a block of walks. Walks without restarts have a function of their own, so that restarts
+/// cost them nothing.
+fn sample_block<G: GraphReader, V: View>(
     starts: &Starts,
     topology: &Topology,
-    ground: G,
+    reader: G,
     view: V,
     options: &WalkOptions,
     first: usize,
-    out: Out<'_>,
+    out: BlockOutput<'_>,
 ) {
     if options.restart == 0 {
-        walk_block(starts, topology, ground, view, options, first, out);
+        walk_block(starts, topology, reader, view, options, first, out);
     } else {
-        restarting_block(starts, topology, ground, view, options, first, out);
+        restarting_block(starts, topology, reader, view, options, first, out);
     }
 }
 
-/// When a walk begins anew.
+/// The restarts of one walk.
 #[derive(Copy, Clone)]
 struct Restarts {
     stream: Stream,
     chance: u32, // in parts of 1024
-    next: usize, // the position of the next new start
+    next: usize, // position of the next restart
 }
 
 impl Restarts {
-    /// Draws the next one, `from` the first position that may be a start again. A chance of 1 / 1024 has gaps of 1,024 positions in
-    /// the mean; a walk that ends before asks no further.
+    /// Draws the position of the next restart. `from` is the first position that may be one. At a
+    /// chance of 1 / 1024 the mean gap is 1,024 positions. The loop stops at the end of the walk.
     fn schedule(&mut self, from: usize, length: usize) {
         self.next = from;
         while self.next < length && self.stream.below(1024) >= u64::from(self.chance) {
@@ -344,62 +359,63 @@ impl Restarts {
     }
 }
 
-/// As [`walk_block`], for walks that may begin anew at any position. With no restarts due it draws the same walks.
-fn restarting_block<G: Ground, V: View>(
+/// Does the same as [`walk_block`] for walks that may restart at any position. Where no restart is
+/// due it draws the same walks.
+fn restarting_block<G: GraphReader, V: View>(
     starts: &Starts,
     topology: &Topology,
-    ground: G,
+    reader: G,
     view: V,
     options: &WalkOptions,
     first: usize,
-    mut out: Out<'_>,
+    mut out: BlockOutput<'_>,
 ) {
     let (backtrack, inverses, length) = (options.backtrack, options.inverses, out.length);
     let period = options.restart_period.max(1) as usize;
-    let mut lanes = [Lane::<V::Hidden>::empty(); LANES];
-    let lanes = &mut lanes[..out.walks];
-    let mut fixed = [None; LANES]; // the move that an edge to start on has already made
-    let mut restarts = [Restarts { stream: Stream::default(), chance: 0, next: usize::MAX }; LANES];
-    let begin = |lane: &mut Lane<V::Hidden>, start: Start| -> Option<(NodeId, TypeId)> {
-        lane.left = NOWHERE;
+    let mut walkers = [Walker::<V::Hidden>::empty(); WALKERS];
+    let walkers = &mut walkers[..out.walks];
+    let mut fixed = [None; WALKERS]; // the first move of a walk that starts on an edge
+    let mut restarts = [Restarts { stream: Stream::default(), chance: 0, next: usize::MAX }; WALKERS];
+    let begin = |walker: &mut Walker<V::Hidden>, start: Start| -> Option<(NodeId, TypeId)> {
+        walker.left = NOWHERE;
         let (at, fixed) = match start {
             Start::Node(v) => (v, None),
             Start::Edge { from, to, ty } => (from, Some((to, ty))),
         };
-        lane.at = at;
-        ground.prefetch_record(at);
+        walker.at = at;
+        reader.prefetch_record(at);
         fixed
     };
-    for (i, lane) in lanes.iter_mut().enumerate() {
+    for (i, walker) in walkers.iter_mut().enumerate() {
         let walk = first + i;
         let (stream, start) = starts.start(topology, view.mask(), walk);
-        lane.stream = stream;
-        lane.loops = u32::from(starts.counts_loops(walk));
-        fixed[i] = begin(lane, start);
+        walker.stream = stream;
+        walker.loops = u32::from(starts.counts_loops(walk));
+        fixed[i] = begin(walker, start);
         if walk % period == period - 1 {
             restarts[i] = Restarts { stream: starts.restarts(walk), chance: options.restart, next: usize::MAX };
-            // An edge to start on is two positions.
+            // A start on an edge takes two positions.
             restarts[i].schedule(1 + usize::from(fixed[i].is_some()), length);
         }
-        out.put_node(i, 0, lane.at);
+        out.put_node(i, 0, walker.at);
         out.put_step(i, 0, (topology.no_type(), NO_STEP));
     }
-    for lane in lanes.iter_mut() {
-        aim(ground, view, lane, false);
+    for walker in walkers.iter_mut() {
+        aim(reader, view, walker, false);
     }
     for position in 1..length {
-        for (i, lane) in lanes.iter_mut().enumerate() {
+        for (i, walker) in walkers.iter_mut().enumerate() {
             if restarts[i].next == position {
                 let start = starts.again(topology, view.mask(), first + i, &mut restarts[i].stream);
-                fixed[i] = begin(lane, start);
+                fixed[i] = begin(walker, start);
             } else if let Some((to, _)) = fixed[i] {
-                arrive(lane, to, backtrack);
+                arrive(walker, to, backtrack);
             } else {
-                take(ground, lane, backtrack);
+                take(reader, walker, backtrack);
             }
-            out.put_node(i, position, lane.at);
+            out.put_node(i, position, walker.at);
         }
-        for (i, lane) in lanes.iter_mut().enumerate() {
+        for (i, walker) in walkers.iter_mut().enumerate() {
             let anew = restarts[i].next == position;
             let step = if anew {
                 restarts[i].schedule(position + 1 + usize::from(fixed[i].is_some()), length);
@@ -407,144 +423,147 @@ fn restarting_block<G: Ground, V: View>(
             } else {
                 match fixed[i].take() {
                     Some((_, ty)) => (ty, 0),
-                    None => label(topology, ground, view, lane, inverses),
+                    None => label(topology, reader, view, walker, inverses),
                 }
             };
             out.put_step(i, position, step);
-            aim(ground, view, lane, !backtrack && !anew);
+            aim(reader, view, walker, !backtrack && !anew);
         }
     }
 }
 
-fn walk_block<G: Ground, V: View>(
+fn walk_block<G: GraphReader, V: View>(
     starts: &Starts,
     topology: &Topology,
-    ground: G,
+    reader: G,
     view: V,
     options: &WalkOptions,
     first: usize,
-    mut out: Out<'_>,
+    mut out: BlockOutput<'_>,
 ) {
     let (backtrack, inverses) = (options.backtrack, options.inverses);
-    let mut lanes = [Lane::<V::Hidden>::empty(); LANES];
-    let lanes = &mut lanes[..out.walks];
-    let mut fixed = [None; LANES];
-    for (i, lane) in lanes.iter_mut().enumerate() {
+    let mut walkers = [Walker::<V::Hidden>::empty(); WALKERS];
+    let walkers = &mut walkers[..out.walks];
+    let mut fixed = [None; WALKERS];
+    for (i, walker) in walkers.iter_mut().enumerate() {
         let (stream, start) = starts.start(topology, view.mask(), first + i);
-        lane.stream = stream;
-        lane.loops = u32::from(starts.counts_loops(first + i));
-        lane.at = match start {
+        walker.stream = stream;
+        walker.loops = u32::from(starts.counts_loops(first + i));
+        walker.at = match start {
             Start::Node(v) => v,
             Start::Edge { from, to, ty } => {
                 fixed[i] = Some((to, ty));
                 from
             }
         };
-        ground.prefetch_record(lane.at);
-        out.put_node(i, 0, lane.at);
+        reader.prefetch_record(walker.at);
+        out.put_node(i, 0, walker.at);
         out.put_step(i, 0, (topology.no_type(), NO_STEP));
     }
     if out.length == 1 {
         return;
     }
 
-    // The first move: nothing was left yet, and balanced starts have theirs already.
-    for lane in lanes.iter_mut() {
-        aim(ground, view, lane, false);
+    // The first move: no node was left yet, and balanced starts already have their move.
+    for walker in walkers.iter_mut() {
+        aim(reader, view, walker, false);
     }
-    for (i, lane) in lanes.iter_mut().enumerate() {
+    for (i, walker) in walkers.iter_mut().enumerate() {
         match fixed[i] {
-            None => take(ground, lane, backtrack),
-            Some((to, _)) => arrive(lane, to, backtrack),
+            None => take(reader, walker, backtrack),
+            Some((to, _)) => arrive(walker, to, backtrack),
         }
-        out.put_node(i, 1, lane.at);
+        out.put_node(i, 1, walker.at);
     }
-    for (i, lane) in lanes.iter_mut().enumerate() {
-        out.put_step(i, 1, fixed[i].map_or_else(|| label(topology, ground, view, lane, inverses), |(_, ty)| (ty, 0)));
-        aim(ground, view, lane, !backtrack);
+    for (i, walker) in walkers.iter_mut().enumerate() {
+        out.put_step(i, 1, fixed[i].map_or_else(|| label(topology, reader, view, walker, inverses), |(_, ty)| (ty, 0)));
+        aim(reader, view, walker, !backtrack);
     }
     for position in 2..out.length {
-        for (i, lane) in lanes.iter_mut().enumerate() {
-            take(ground, lane, backtrack);
-            out.put_node(i, position, lane.at);
+        for (i, walker) in walkers.iter_mut().enumerate() {
+            take(reader, walker, backtrack);
+            out.put_node(i, position, walker.at);
         }
-        for (i, lane) in lanes.iter_mut().enumerate() {
-            out.put_step(i, position, label(topology, ground, view, lane, inverses));
-            // The draw after the last position is for nobody; sparing it would cost a branch.
-            aim(ground, view, lane, !backtrack);
+        for (i, walker) in walkers.iter_mut().enumerate() {
+            out.put_step(i, position, label(topology, reader, view, walker, inverses));
+            // The draw after the last position is not used. To skip it would cost a branch.
+            aim(reader, view, walker, !backtrack);
         }
     }
 }
 
-/// Draws the slot to take and asks for it. `left_one`: the node just left is among the candidates and is to be avoided.
+/// Draws the next slot and prefetches it. With `left_one`, the node just left is a candidate that
+/// must be avoided.
 #[inline(always)]
-fn aim<G: Ground, V: View>(ground: G, view: V, lane: &mut Lane<V::Hidden>, left_one: bool) {
-    let record: NodeRecord = ground.record(lane.at);
-    lane.hidden = view.hidden(lane.at, record);
-    let (neighbours_gone, loops_gone) = view.gone(lane.hidden);
+fn aim<G: GraphReader, V: View>(reader: G, view: V, walker: &mut Walker<V::Hidden>, left_one: bool) {
+    let record: NodeRecord = reader.record(walker.at);
+    walker.hidden = view.hidden(walker.at, record);
+    let (neighbours_gone, loops_gone) = view.gone(walker.hidden);
     let degree = record.degree() - neighbours_gone;
-    // A self-loop is a way out for balanced walks, and for everyone when there is no other.
-    let loops = (record.loops() - loops_gone) & (lane.loops | u32::from(degree == 0));
+    // A self-loop is a candidate for balanced walks, and for all walks if there is no other
+    // candidate.
+    let loops = (record.loops() - loops_gone) & (walker.loops | u32::from(degree == 0));
     let candidates = degree + loops;
     if candidates == 0 {
-        lane.last = NOWHERE;
+        walker.last = NOWHERE;
         return;
     }
     let avoided = u32::from(left_one & (candidates > 1));
-    let (index, word) = split(lane.stream.draw(), u64::from(candidates - avoided));
-    lane.word = word;
-    lane.chosen = record.first() + view.nth_slot(lane.hidden, index as u32);
-    lane.last = record.first() + view.nth_slot(lane.hidden, candidates - 1);
-    ground.prefetch_slot(lane.chosen);
+    let (index, word) = split(walker.stream.draw(), u64::from(candidates - avoided));
+    walker.word = word;
+    walker.chosen = record.first() + view.nth_slot(walker.hidden, index as u32);
+    walker.last = record.first() + view.nth_slot(walker.hidden, candidates - 1);
+    reader.prefetch_slot(walker.chosen);
 }
 
-/// Moves along the slot drawn, and asks for what the label and the next draw need.
+/// Moves along the drawn slot, and prefetches what the label and the next draw need.
 #[inline(always)]
-fn take<G: Ground, H>(ground: G, lane: &mut Lane<H>, backtrack: bool) {
-    if lane.last == NOWHERE {
+fn take<G: GraphReader, H>(reader: G, walker: &mut Walker<H>, backtrack: bool) {
+    if walker.last == NOWHERE {
         return;
     }
-    let mut slot = ground.slot(lane.chosen);
-    if slot.neighbour() == lane.left {
-        lane.chosen = lane.last;
-        slot = ground.slot(lane.last);
+    let mut slot = reader.slot(walker.chosen);
+    if slot.neighbour() == walker.left {
+        walker.chosen = walker.last;
+        slot = reader.slot(walker.last);
     }
     let next = slot.neighbour();
-    ground.prefetch_record(next);
-    ground.prefetch_list(slot.step());
-    lane.step = slot.step();
-    lane.looped = u8::from(next == lane.at);
-    arrive(lane, next, backtrack);
+    reader.prefetch_record(next);
+    reader.prefetch_list(slot.step());
+    walker.step = slot.step();
+    walker.looped = u8::from(next == walker.at);
+    arrive(walker, next, backtrack);
 }
 
 #[inline(always)]
-fn arrive<H>(lane: &mut Lane<H>, next: NodeId, backtrack: bool) {
-    lane.left = if backtrack { NOWHERE } else { lane.at };
-    lane.at = next;
+fn arrive<H>(walker: &mut Walker<H>, next: NodeId, backtrack: bool) {
+    walker.left = if backtrack { NOWHERE } else { walker.at };
+    walker.at = next;
 }
 
-/// The type and direction of the step taken: a uniform half-step of the slot, and a coin. Without inverses no coin is thrown:
-/// the half-step itself says whether its relation is followed or gone against.
+/// Returns the type and direction of the step: a uniform half-step of the slot, and a coin. Without
+/// inverses there is no coin. The half-step itself says whether the walk follows its relation or
+/// goes against it.
 #[inline(always)]
-fn label<G: Ground, V: View>(
+fn label<G: GraphReader, V: View>(
     topology: &Topology,
-    ground: G,
+    reader: G,
     view: V,
-    lane: &Lane<V::Hidden>,
+    walker: &Walker<V::Hidden>,
     inverses: bool,
 ) -> (TypeId, u8) {
-    if lane.last == NOWHERE {
+    if walker.last == NOWHERE {
         return (topology.no_type(), NO_STEP);
     }
-    let (half_step, coin) = match lane.step.single() {
-        Some(half_step) => (half_step, (lane.word >> 63) as u32),
+    let (half_step, coin) = match walker.step.single() {
+        Some(half_step) => (half_step, (walker.word >> 63) as u32),
         None => {
-            let half_steps = ground.half_steps(&lane.step);
-            let hidden = view.hidden_steps(lane.hidden, lane.chosen);
-            let (index, _) = split(lane.word, 2 * (half_steps.len() - hidden.len()) as u64);
+            let half_steps = reader.half_steps(&walker.step);
+            let hidden = view.hidden_steps(walker.hidden, walker.chosen);
+            let (index, _) = split(walker.word, 2 * (half_steps.len() - hidden.len()) as u64);
             (half_steps[nth_kept(hidden, (index / 2) as u32) as usize], index as u32 & 1)
         }
     };
     let coin = if inverses { coin } else { half_step & 1 };
-    (topology.type_of(half_step ^ coin), coin as u8 | lane.looped)
+    (topology.type_of(half_step ^ coin), coin as u8 | walker.looped)
 }

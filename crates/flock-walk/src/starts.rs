@@ -1,17 +1,20 @@
 //! Where the walks of a query begin (section 2 of the specification).
 //!
-//! Balanced starts need one decision over all of a query's walks: which types get a ticket. It is made here once, in O(n), and
-//! shared by whoever samples the walks.
+//! Balanced starts need one decision for all walks of a query: which types get a ticket. It is made
+//! here once, in O(n), and shared by all threads that sample the walks.
 //!
-//! A ticket's edge is drawn **without replacement** over the updates and passes of a query. The edges of a type come in a keyed
-//! order that depends on (seed, query, type) alone, and in a fresh one when all have had their turn. Every ticket a type *could*
-//! get has a place of its own in that order, whether the type wins the ticket or not:
+//! The edge of a ticket is drawn **without replacement** over the updates and passes of a query.
+//! The edges of a type come in an order that depends only on (seed, query, type). When all edges
+//! have been used, a new order begins. Every ticket that a type *could* get has a fixed place in
+//! that order, whether or not the type wins the ticket:
 //!
 //! `place = (pass · updates + update) · copies + copy`
 //!
-//! So any pass and update can be drawn alone, in O(1), with no memory of the others. Where a type wins every ticket (starts on the
-//! query's relation) this is exactly "no edge again before all were used". Where it wins some, no edge repeats within a round of
-//! places, and a round may leave edges out.
+//! Here `copies` is the greatest number of tickets that a type can get in one update, and `copy` is
+//! the number of the ticket among them. So any pass and update can be drawn alone, in O(1), without
+//! knowing the others. If a type wins every ticket (as for starts on the query's relation), no edge
+//! repeats before all edges have been used. If it wins only some tickets, no edge repeats within
+//! one order, but an order may leave out some edges.
 
 use crate::order::Order;
 use crate::query::{WalkOptions, WalkQuery};
@@ -19,39 +22,40 @@ use crate::rng::{Key, Stream};
 use flock_graph::mask::nth_kept;
 use flock_graph::{Mask, NodeId, Topology, TypeId};
 
-/// The walk number whose stream draws the tickets; no walk has it.
+/// The walk number of the stream that draws the tickets. No walk has it.
 const TICKETS: u64 = u64::MAX;
-/// Added to a walk's number, it gives the stream of its restarts; no walk has such a number.
+/// Added to the number of a walk, it gives the stream of its restarts. No walk has such a number.
 const RESTARTS: u64 = 1 << 63;
 
-/// How the walks of one query and one update begin.
+/// The starts of all walks of one query and one update.
 #[derive(Clone, Debug)]
 pub struct Starts {
     n: usize,
     base: u64,
-    groups: [Group; 4], // the first three for an entity query
+    groups: [StartKind; 4], // the first three for an entity query
     walks: usize,
     head: NodeId,
     tickets: Vec<Ticket>, // (n), empty if no walk has a balanced start
     key: Key,
-    first_place: u64, // of this update in the order of a type's edges
+    first_place: u64, // place of this update in the order of a type's edges
 }
 
-/// A balanced walk's right to an edge of a type.
+/// The right of a balanced walk to start on an edge of a type.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 struct Ticket {
     ty: TypeId,
-    copy: u32, // which of the type's tickets in this update
+    copy: u32, // number of the ticket among the type's tickets in this update
 }
 
+/// The kind of start of a group of walks.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Group {
+enum StartKind {
     At(NodeId),
     Uniform,
     Balanced,
 }
 
-/// The beginning of one walk.
+/// The start of one walk.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
     Node(NodeId),
@@ -64,9 +68,11 @@ pub(crate) enum Start {
 }
 
 impl Starts {
-    /// Draws the tickets. `n` is the base count. Takes O(n) time and memory, whatever the graph.
+    /// Draws the tickets. `n` is the base count. Takes O(n) time and memory, whatever the size of
+    /// the graph.
     ///
-    /// Without any edge to start on, balanced walks start from uniform nodes; without any node, uniform ones start at the head.
+    /// If there is no edge to start on, balanced walks start from uniform nodes. If there is no
+    /// node, uniform walks start at the head.
     pub fn prepare(
         topology: &Topology,
         mask: Option<&Mask>,
@@ -90,37 +96,38 @@ impl Starts {
                 None => draw_tickets(topology, mask, n, options.inverses, Stream::from_base(base, TICKETS)),
             };
         }
-        let balanced = if tickets.is_empty() { Group::Uniform } else { Group::Balanced };
-        let head_group = Group::At(head);
-        let tail_group = Group::At(tail.unwrap_or(head));
+        let balanced = if tickets.is_empty() { StartKind::Uniform } else { StartKind::Balanced };
+        let head_group = StartKind::At(head);
+        let tail_group = StartKind::At(tail.unwrap_or(head));
         let groups = match (options.all_at_query, tail) {
             (true, _) => [head_group, tail_group, head_group, tail_group],
-            (false, None) => [head_group, Group::Uniform, balanced, balanced],
-            (false, Some(_)) => [head_group, tail_group, Group::Uniform, balanced],
+            (false, None) => [head_group, StartKind::Uniform, balanced, balanced],
+            (false, Some(_)) => [head_group, tail_group, StartKind::Uniform, balanced],
         };
         let update = u64::from(key.pass) * u64::from(options.updates) + u64::from(key.update);
         let first_place = update.wrapping_mul(u64::from(copies));
         Starts { n: n as usize, base, groups, walks: query.num_walks(n), head, tickets, key, first_place }
     }
 
-    /// Number of walks of the query.
+    /// Returns the number of walks of the query.
     pub fn num_walks(&self) -> usize {
         self.walks
     }
 
-    /// The types of the balanced walks' first moves, one per balanced walk.
+    /// Lists the types of the first moves of the balanced walks, one per walk.
     pub fn tickets(&self) -> impl ExactSizeIterator<Item = TypeId> + '_ {
         self.tickets.iter().map(|ticket| ticket.ty)
     }
 
-    /// The stream of walk `walk` and its start, for which the stream's first word may have been used.
+    /// Returns the stream of walk `walk`, and its start. The start may have used the first word of
+    /// the stream.
     pub(crate) fn start(&self, topology: &Topology, mask: Option<&Mask>, walk: usize) -> (Stream, Start) {
         let mut stream = Stream::from_base(self.base, walk as u64);
         let start = match self.groups[walk / self.n] {
-            Group::At(v) => Start::Node(v),
-            Group::Uniform if topology.num_nodes() == 0 => Start::Node(self.head),
-            Group::Uniform => Start::Node(stream.below(u64::from(topology.num_nodes())) as u32),
-            Group::Balanced => {
+            StartKind::At(v) => Start::Node(v),
+            StartKind::Uniform if topology.num_nodes() == 0 => Start::Node(self.head),
+            StartKind::Uniform => Start::Node(stream.below(u64::from(topology.num_nodes())) as u32),
+            StartKind::Balanced => {
                 let ticket = self.tickets[walk % self.n];
                 let (from, to) = self.edge(topology, mask, ticket);
                 Start::Edge { from, to, ty: ticket.ty }
@@ -129,18 +136,19 @@ impl Starts {
         (stream, start)
     }
 
-    /// The stream that decides when a walk begins anew, and where.
+    /// Returns the stream that decides when and where a walk restarts.
     pub(crate) fn restarts(&self, walk: usize) -> Stream {
         Stream::from_base(self.base, RESTARTS | walk as u64)
     }
 
-    /// A new start of the walk's own kind: the same node, another uniform one, or another edge of its type.
+    /// Draws a new start of the walk's own kind: the same node, another uniform node, or another
+    /// edge of its type.
     pub(crate) fn again(&self, topology: &Topology, mask: Option<&Mask>, walk: usize, stream: &mut Stream) -> Start {
         match self.groups[walk / self.n] {
-            Group::At(v) => Start::Node(v),
-            Group::Uniform if topology.num_nodes() == 0 => Start::Node(self.head),
-            Group::Uniform => Start::Node(stream.below(u64::from(topology.num_nodes())) as u32),
-            Group::Balanced => {
+            StartKind::At(v) => Start::Node(v),
+            StartKind::Uniform if topology.num_nodes() == 0 => Start::Node(self.head),
+            StartKind::Uniform => Start::Node(stream.below(u64::from(topology.num_nodes())) as u32),
+            StartKind::Balanced => {
                 let ty = self.tickets[walk % self.n].ty;
                 let (from, to) = edge_at(topology, mask, ty, |edges| stream.below(edges));
                 Start::Edge { from, to, ty }
@@ -148,7 +156,7 @@ impl Starts {
         }
     }
 
-    /// The ticket's edge. Its type has one.
+    /// Returns the edge of a ticket. Its type has at least one.
     fn edge(&self, topology: &Topology, mask: Option<&Mask>, ticket: Ticket) -> (NodeId, NodeId) {
         edge_at(topology, mask, ticket.ty, |edges| {
             let place = self.first_place.wrapping_add(u64::from(ticket.copy));
@@ -157,13 +165,14 @@ impl Starts {
         })
     }
 
-    /// Whether the walk counts a node's self-loop among its ways out.
+    /// Tells whether the walk counts a node's self-loop among its candidates.
     pub(crate) fn counts_loops(&self, walk: usize) -> bool {
-        self.groups[walk / self.n] == Group::Balanced
+        self.groups[walk / self.n] == StartKind::Balanced
     }
 }
 
-/// The edge of a type that `choose` picks by its place among those that are not hidden. There is at least one.
+/// Returns the edge of a type that `choose` picks, given the number of edges that are not hidden.
+/// There is at least one.
 fn edge_at(topology: &Topology, mask: Option<&Mask>, ty: TypeId, choose: impl FnOnce(u64) -> u64) -> (NodeId, NodeId) {
     let relation = raw(topology, ty);
     let range = topology.relation_range(relation);
@@ -173,20 +182,23 @@ fn edge_at(topology: &Topology, mask: Option<&Mask>, ty: TypeId, choose: impl Fn
     if ty < topology.num_relations() { (head, tail) } else { (tail, head) }
 }
 
-/// The raw relation whose triples are the type's edges.
+/// Returns the raw relation of a type.
 fn raw(topology: &Topology, t: TypeId) -> u32 {
     if t < topology.num_relations() { t } else { t - topology.num_relations() }
 }
 
-/// Number of edges of a type that are not hidden.
+/// Counts the edges of a type that are not hidden.
 fn edges_of(topology: &Topology, mask: Option<&Mask>, t: TypeId) -> usize {
     let relation = raw(topology, t);
     topology.relation_range(relation).len() - mask.map_or(0, |m| m.hidden_in_relation(relation).len())
 }
 
-/// The tickets of an update, and the most that a type can get. With `T` types in the vocabulary, used or not, each of the `m` types
-/// that has an edge has ⌊n/T⌋ + 1 tickets, and a uniform n of them all are kept. If there are fewer than n, all are taken as
-/// often as they fit whole, and a uniform choice of them makes up the rest. Empty if no type has an edge.
+/// Draws the tickets of an update. Also returns the greatest number of tickets that a type can get.
+///
+/// There are `T` types in the vocabulary, used or not, and `m` of them have an edge. Each of these
+/// `m` types has ⌊n/T⌋ + 1 tickets, and a uniform choice of n tickets is kept. If there are fewer
+/// than n tickets, all are taken as often as they fit as a whole, and a uniform choice of them
+/// makes up the rest. The result is empty if no type has an edge.
 fn draw_tickets(
     topology: &Topology,
     mask: Option<&Mask>,
@@ -213,7 +225,7 @@ fn draw_tickets(
     };
     let mut tickets = Vec::with_capacity(n as usize);
     tickets.extend((0..rounds * total).map(ticket));
-    // Floyd's subset: after round `top` the chosen are a uniform subset of 0..=top.
+    // Floyd's algorithm: after round `top` the chosen numbers are a uniform subset of 0..=top.
     let mut chosen = TicketSet::new(rest as usize);
     for top in total - rest..total {
         let drawn = stream.below(top + 1);
@@ -224,7 +236,7 @@ fn draw_tickets(
     (tickets, (n.div_ceil(total) * each) as u32)
 }
 
-/// A set of at most `n` ticket numbers: open addressing, half full at most.
+/// A set of at most `n` ticket numbers, with open addressing, at most half full.
 struct TicketSet(Vec<u64>);
 
 impl TicketSet {
@@ -234,7 +246,7 @@ impl TicketSet {
         TicketSet(vec![Self::EMPTY; (2 * n).next_power_of_two()])
     }
 
-    /// Whether the ticket is new.
+    /// Adds a ticket and tells whether it is new.
     fn insert(&mut self, ticket: u64) -> bool {
         let last = self.0.len() - 1;
         let mut at = (ticket.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize & last;

@@ -1,4 +1,5 @@
-//! A graph with edits is the graph rebuilt with them: every answer of its index, and every walk, bit for bit.
+//! A graph with edits equals the graph rebuilt with them: every answer of its index and every walk,
+//! bit for bit.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -55,7 +56,7 @@ fn same_walks(edited: &Topology, rebuilt: &Topology, stream: &mut Stream) {
 #[test]
 fn edits_give_the_rebuilt_graph() {
     let mut stream = Key { seed: 11, pass: 0, update: 0, query: 0 }.stream(0);
-    // Miri interprets: one round there, with everything in it.
+    // Miri is slow, so it gets one round, with everything in it.
     for round in if cfg!(miri) { 1..2 } else { 0..60 } {
         // Small and dense, so that parallel triples, self-loops, repeats and emptied nodes are all common.
         let (nodes, relations) = (2 + stream.below(7) as u32, 1 + stream.below(3) as u32);
@@ -63,7 +64,7 @@ fn edits_give_the_rebuilt_graph() {
         let base = Topology::build(nodes, relations, truth.iter().copied().collect()).unwrap();
         let mut edited = Arc::new(base);
         for step in 0..6 {
-            // Now and then a new node and a new relation, with an edge or without.
+            // Sometimes adds a new node and a new relation, with or without an edge.
             let nodes = edited.num_nodes() + u32::from(step == 2);
             let relations = edited.num_relations() + u32::from(step == 4);
             let edits: Vec<Edit> = (0..1 + stream.below(5))

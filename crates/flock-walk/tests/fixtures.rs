@@ -1,5 +1,6 @@
-//! The published implementation's walks: each of their moves is possible here, and recording them gives its names, directions and
-//! flags. Reads the parity fixtures beside the project, and skips where they are not.
+//! Walks of the published implementation. Each of their moves is possible here, and recording them
+//! gives the same names, directions and flags. Reads the parity fixtures beside the project, and
+//! skips the tests if they are missing.
 
 use flock_graph::{Topology, Triple};
 use flock_walk::{Recorder, Records, WalkQuery};
@@ -19,7 +20,7 @@ struct Fixture {
     named_types: Vec<u32>,
 }
 
-/// All cases of one graph, or `None` where the fixtures are not.
+/// Reads all cases of one graph, or returns `None` if the fixtures are missing.
 fn fixtures(graph: &str) -> Option<Vec<(String, Fixture)>> {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/parity"));
     if !folder.is_dir() {
@@ -69,7 +70,7 @@ fn read(entity: bool, bytes: &[u8]) -> Fixture {
     }
 }
 
-/// All labels of a move v -> w, straight from section 1.
+/// Lists all labels of a move v -> w, straight from section 1.
 fn is_label(g: &Topology, v: u32, w: u32, ty: u32, dir: u32, first_of_balanced: bool) -> bool {
     match dir {
         0 => g.contains(v, ty, w) && (v != w || first_of_balanced),
@@ -101,7 +102,7 @@ fn check_moves(name: &str, f: &Fixture) {
                 continue;
             }
             assert!(is_label(g, v, w, ty, dir, balanced && k == 1), "{what}");
-            // Self-loops are ways out of balanced walks, and of nodes with no other.
+            // Self-loops are candidates for balanced walks, and at nodes without another candidate.
             assert!(v != w || balanced || g.degree(v) == 0, "{what}");
             let ways = g.degree(v) + u32::from(has_loop && (balanced || g.degree(v) == 0));
             assert!(k < 2 || walk[k - 2] != w || ways == 1, "{what}: straight back");
@@ -136,7 +137,7 @@ fn check_records(name: &str, f: &Fixture) {
             let globals = |locals: &[u32], table: &[u32]| locals.iter().map(|&x| table[x as usize]).collect::<Vec<_>>();
             assert_eq!(globals(&records.node, recorder.nodes()), nodes);
             assert_eq!(globals(&records.ty, recorder.types()), types);
-            // Flags as the fixtures' own checker computes them.
+            // The flags as the checker of the fixtures computes them.
             for i in 0..nodes.len() {
                 let a = u32::from(nodes[i] == head);
                 let b = u32::from(if f.entity { types[i] == second } else { nodes[i] == second });
@@ -165,7 +166,7 @@ fn random_graph() {
     for (name, fixture) in fixtures("randkg").into_iter().flatten() {
         check_moves(&name, &fixture);
         check_records(&name, &fixture);
-        // The graph is what the fixtures' description says.
+        // The graph matches the description of the fixtures.
         let g = &fixture.graph;
         assert_eq!([46, 47, 48, 49].map(|v| g.degree(v)), [1, 0, 0, 0]);
         assert_eq!([3, 17, 48].map(|v| g.relations_between(v, v).len()), [1, 1, 1]);

@@ -1,4 +1,4 @@
-//! Recording against a plain map, and by hand.
+//! Compares recording with a plain map and with values worked out by hand.
 
 use flock_graph::{Topology, Triple};
 use flock_walk::{Key, Recorder, Records, WalkOptions, WalkQuery, Walks};
@@ -17,13 +17,13 @@ fn by_hand() {
     assert_eq!(out.mark, [3 + 4, 8, 1 + 4, 8, 3, 3, 1, 0]);
     assert_eq!((recorder.nodes(), recorder.types()), (&[7, 9, 5][..], &[2, 1, 0][..]));
 
-    // A second update goes on counting local ids; names start afresh.
+    // A second update continues the local ids, and names start again.
     recorder.record(2, &[5, 8], &[2, 0], &[3, 1], &mut out);
     assert_eq!((&out.node[..], &out.node_name[..]), (&[2, 3][..], &[0, 1][..]));
     assert_eq!((&out.ty[..], &out.type_name[..]), (&[0, 2][..], &[2, 0][..]));
     assert_eq!((recorder.local_node(8), recorder.local_node(6), recorder.local_type(1)), (Some(3), None, Some(1)));
 
-    // A new query forgets; its flags are its own.
+    // A new query forgets the local ids and has its own flags.
     recorder.begin(&WalkQuery::Relation { head: 8, tail: 5 }, 2);
     assert_eq!((recorder.nodes().len(), recorder.types().len(), recorder.local_node(7)), (0, 0, None));
     recorder.record(3, &[5, 8, 5], &[2, 0, 1], &[3, 1, 0], &mut out);
@@ -31,7 +31,7 @@ fn by_hand() {
     assert_eq!(recorder.nodes(), [5, 8]);
 }
 
-/// Name by name with linear searches: the definition of section 3.
+/// Records with linear searches: the definition of section 3.
 fn plain(length: usize, ids: &[u32], unnamed: Option<u32>) -> Vec<u16> {
     let mut names = Vec::new();
     for walk in ids.chunks(length) {
@@ -51,7 +51,7 @@ fn plain(length: usize, ids: &[u32], unnamed: Option<u32>) -> Vec<u16> {
     names
 }
 
-/// Thousands of nodes, so that the tables grow, over queries small and large, so that they are reused.
+/// Thousands of nodes make the tables grow, and small and large queries in turn reuse them.
 #[test]
 fn against_linear_search() {
     let mut stream = Key { seed: 4, pass: 0, update: 0, query: 0 }.stream(0);

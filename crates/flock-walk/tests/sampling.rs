@@ -1,4 +1,5 @@
-//! What must hold exactly: the same bits however the work is cut, masks as rebuilt graphs, switches, and the pinned stream.
+//! Properties that hold exactly: the same bits however the work is cut, masks equal to rebuilt
+//! graphs, the options, and the pinned stream.
 
 use flock_graph::{Mask, Topology, Triple};
 use flock_walk::{Key, Starts, Stream, WalkOptions, WalkQuery, Walks, sample, sample_from};
@@ -58,7 +59,7 @@ fn same_bits_for_any_threads_and_any_cut() {
     let g = Topology::build(60, 5, triples(55, 5, 150)).unwrap();
     let hidden: Vec<Triple> = g.triples().step_by(4).collect();
     let mask = Mask::new(&g, &hidden);
-    // Miri interprets: fewer walks there, still more than go side by side.
+    // Miri is slow, so it gets fewer walks, but still more than one block.
     let (n, length, cuts) = if cfg!(miri) { (6, 5, 1) } else { (23, 19, 20) };
     let o = options(length);
     for query in queries() {
@@ -80,7 +81,7 @@ fn same_bits_for_any_threads_and_any_cut() {
     }
 }
 
-/// Hiding edges gives, bit for bit, the walks of the graph rebuilt without them.
+/// Hiding edges gives the walks of the graph rebuilt without them, bit for bit.
 #[test]
 fn masked_walks_are_those_of_the_rebuilt_graph() {
     let (sizes, steps, n, length) = if cfg!(miri) {
@@ -167,7 +168,7 @@ fn switches() {
     assert!(walks.types.chunks(2).skip(20).all(|types| types == [10, 7]));
 }
 
-/// Graphs with nothing to walk on, and ids the graph does not know, give walks that stay where they are.
+/// On graphs without edges, and from unknown ids, walks stay where they are.
 #[test]
 fn nowhere_to_go() {
     let empty = Topology::build(0, 0, Vec::new()).unwrap();
@@ -190,8 +191,9 @@ fn nowhere_to_go() {
     assert_eq!(walks.nodes[6] + walks.nodes[7], 1);
 }
 
-/// The sampled integers themselves, so that neither a refactoring nor a platform changes the stream unnoticed. FNV-1a over nodes,
-/// types and directions; the values were computed by this test on the code whose statistics the other tests check.
+/// Pins the sampled integers, so that no refactoring and no platform changes the stream unnoticed.
+/// The value is FNV-1a over nodes, types and directions. This test computed the values on code
+/// whose statistics the other tests check.
 #[test]
 fn pinned_stream() {
     let g = Topology::build(60, 5, triples(55, 5, 200)).unwrap();

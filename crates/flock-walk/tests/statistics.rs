@@ -1,7 +1,9 @@
-//! Sampled frequencies against exact probabilities worked out by brute force from the specification's words.
+//! Compares sampled frequencies with exact probabilities, worked out by brute force from the text
+//! of the specification.
 //!
-//! Seeds are fixed. Each chi-square test is at level 1e-4 (the Wilson-Hilferty approximation of the critical value), over at
-//! least 2e5 samples a graph; outcomes of probability zero must not occur at all.
+//! Seeds are fixed. Each chi-square test is at level 1e-4 (with the Wilson-Hilferty approximation
+//! of the critical value), over at least 2e5 samples per graph. Outcomes of probability zero must
+//! not occur at all.
 
 use flock_graph::{Mask, Topology, Triple};
 use flock_walk::{Key, Starts, WalkOptions, WalkQuery, Walks};
@@ -51,7 +53,8 @@ fn without(triples: &[Triple], hidden: &[Triple]) -> Vec<Triple> {
 
 type Outcome = (u32, u32, u8); // next node, type, direction
 
-/// Section 2, word by word: all next positions and their probabilities, on the graph with or without inverses.
+/// Lists all next positions and their probabilities, as section 2 defines them, on the graph with
+/// or without inverses.
 fn moves(triples: &[Triple], inverses: bool, v: u32, left: Option<u32>, balanced: bool) -> BTreeMap<Outcome, f64> {
     let mut edges: Vec<(u32, u32, u32)> = triples.iter().map(|x| (x.head, x.relation, x.tail)).collect();
     if inverses {
@@ -125,7 +128,7 @@ fn key(query: u64) -> Key {
     Key { seed: 11, pass: 1, update: 2, query }
 }
 
-/// Every state a walk can be in, against its exact next-move table.
+/// Compares every state that a walk can be in with its exact table of next moves.
 fn check_moves(g: &Topology, mask: Option<&Mask>, rest: &[Triple], options: WalkOptions) {
     let (length, backtrack) = (24, options.backtrack);
     let options = WalkOptions { length, ..options };
@@ -171,7 +174,8 @@ fn moves_with_backtracking() {
     check_moves(&g, None, &triples, WalkOptions { backtrack: true, ..WalkOptions::default() });
 }
 
-/// The masked graph and the rebuilt one have the same exact tables by construction of `moves`; both samplers must fit them.
+/// The masked graph and the rebuilt one have the same exact tables by construction of `moves`. Both
+/// samplers must fit them.
 #[test]
 fn masked_moves() {
     let (nodes, triples) = graph();
@@ -192,7 +196,7 @@ fn moves_without_inverses() {
     check_moves(&g, Some(&Mask::new(&g, &hidden())), &rest, options);
 }
 
-/// A hub whose neighbours are mostly gone: index arithmetic over many hidden slots.
+/// A hub with most neighbours hidden: index arithmetic over many hidden slots.
 #[test]
 fn masked_hub() {
     let triples: Vec<Triple> = (1..40).map(|v| t(0, v % 3, v)).chain([t(3, 1, 8), t(8, 0, 17), t(0, 0, 17)]).collect();
@@ -224,8 +228,9 @@ fn starts_at_nodes() {
     fits("uniform start, relation", &uniform[1], &exact);
 }
 
-/// All ways to keep `n` of the tickets of `m` types in use out of a vocabulary of `types`, as how many tickets each type gets:
-/// count vector -> probability. Too few tickets are repeated: whole rounds, and a choice of them for the rest.
+/// Lists all ways to keep `n` of the tickets of `m` types in use, out of a vocabulary of `types`:
+/// number of tickets of each type -> probability. Too few tickets are repeated: whole rounds, and a
+/// choice of them for the rest.
 fn ticket_table(m: usize, types: usize, n: usize) -> BTreeMap<Vec<u32>, f64> {
     let each = n / types + 1;
     let total = m * each;
@@ -316,7 +321,8 @@ fn balanced_edges() {
     let raw = WalkOptions { inverses: false, ..options };
     check_edges(&g, None, &triples, &raw, None);
     check_edges(&g, Some(&mask), &rest, &raw, None);
-    // The query's own type is an inverse one, which the graph does not have: as if nothing had been said of it.
+    // The query's own type is an inverse one, which this graph does not have. So the option has no
+    // effect.
     let query = WalkQuery::Entity { head: 0, relation: 4 };
     let own = WalkOptions { inverses: false, ..own };
     let tickets = |options| Starts::prepare(&g, None, &query, 20, key(0), &options).tickets().collect::<Vec<_>>();
@@ -350,7 +356,8 @@ fn starts_on_the_query_relation_use_every_edge_before_one_again() {
     assert!((1_780..2_040).contains(&rounds.len()), "{} orders", rounds.len());
 }
 
-/// With tickets for all types, a type has one place an update, and within a round of places no edge comes twice.
+/// With tickets for all types, a type has one place per update, and within a round of places no
+/// edge comes twice.
 #[test]
 fn balanced_starts_do_not_repeat_an_edge_within_a_round() {
     let edges = 6;
@@ -382,7 +389,8 @@ fn balanced_starts_do_not_repeat_an_edge_within_a_round() {
     assert!(repeats_in_other_rounds > 1_000, "{repeats_in_other_rounds}"); // so rounds do differ
 }
 
-/// Where walks begin anew: positions with no step after the first, on a graph where every node has a neighbour.
+/// Finds the restarts: positions with no step, except the first, on a graph where every node has a
+/// neighbour.
 fn restarted(walks: &Walks, walk: usize) -> Vec<usize> {
     let at = walk * walks.length;
     (1..walks.length).filter(|k| walks.dirs[at + k] == 3).collect()
@@ -406,11 +414,11 @@ fn walks_begin_anew_as_often_as_told_and_where_their_kind_begins() {
         for walk in 0..3 * n as usize {
             let at = walk * length;
             let anew = restarted(&walks, walk);
-            // Until it first begins anew, a walk is the one without restarts.
+            // Until its first restart, a walk equals the one without restarts.
             let until = anew.first().copied().unwrap_or(length);
             assert_eq!(walks.nodes[at..at + until], without.nodes[at..at + until]);
             assert_eq!(walks.types[at..at + until], without.types[at..at + until]);
-            // Every second walk never does.
+            // Every second walk never restarts.
             match walk % 2 {
                 0 => assert_eq!(alternating.nodes[at..at + length], without.nodes[at..at + length]),
                 _ => assert_eq!(alternating.nodes[at..at + length], walks.nodes[at..at + length]),
@@ -429,7 +437,8 @@ fn walks_begin_anew_as_often_as_told_and_where_their_kind_begins() {
                     }
                     _ => {}
                 }
-                // Nothing was left: the first move may go anywhere, and the second not straight back.
+                // A restart forgets the node just left. So the next move may go anywhere, and the
+                // one after that not straight back.
                 if walk < 2 * n as usize && k + 2 < length && walks.dirs[at + k + 1] != 3 && walks.dirs[at + k + 2] != 3
                 {
                     assert_ne!(walks.nodes[at + k], walks.nodes[at + k + 2]);
@@ -441,7 +450,8 @@ fn walks_begin_anew_as_often_as_told_and_where_their_kind_begins() {
             }
         }
     }
-    // 16 walks of 49 moves, 400 times: 313,600 moves, of which a share of 102 / 1024 = 0.0996 begins anew; deviation 0.0005.
+    // 16 walks of 49 moves, 400 times, are 313,600 moves. A share of 102 / 1024 = 0.0996 of them
+    // restarts, with a deviation of 0.0005.
     let share = restarts as f64 / moves as f64;
     assert!((share - 102.0 / 1024.0).abs() < 0.0027, "{share}");
     fits("new starts", &uniform, &(0..40).map(|v| (v, 1.0 / 40.0)).collect());

@@ -1,12 +1,14 @@
-//! Asking the system for large pages behind the big arrays that are read at random.
+//! Large memory pages for the big arrays that are read at random.
 //!
-//! A walk on a graph of gigabytes misses the address cache at every read; pages of 2 MB instead of 4 KB make most of those
-//! misses hits. It is a hint: where it is not understood, nothing changes but the time.
+//! A walk on a graph of gigabytes misses the address cache (TLB) at every read. With pages of 2 MB
+//! instead of 4 KB most of these misses become hits. This is a hint to the system. Where the system
+//! ignores it, only the speed changes.
 
-/// A vector of `count` times `value`, on large pages if it is big enough and the system has them.
+/// Returns a vector with `count` copies of `value`, on large pages if it is big enough and the
+/// system has them.
 pub(super) fn filled<T: Copy>(value: T, count: usize) -> Vec<T> {
     let mut array = Vec::with_capacity(count);
-    advise(array.spare_capacity_mut()); // before the first write: that is when pages are made
+    advise(array.spare_capacity_mut()); // before the first write, because that is when the system makes pages
     array.resize(count, value);
     array
 }
@@ -20,7 +22,7 @@ fn advise<T>(array: &[T]) {
         unsafe extern "C" {
             fn madvise(address: *mut c_void, length: usize, advice: c_int) -> c_int;
         }
-        // Only whole large pages inside the array: its neighbours are not ours to advise on.
+        // Advise only on whole large pages inside the array. Memory beside it belongs to others.
         let start = array.as_ptr() as usize;
         let first = start.next_multiple_of(LARGE);
         let end = (start + size_of_val(array)) / LARGE * LARGE;

@@ -1,17 +1,18 @@
-//! Edges added to and removed from a graph without rebuilding its index.
+//! Adds edges to a graph and removes them, without rebuilding its index.
 //!
-//! A patched [`Topology`] shares the index it was made from and keeps, beside it, a fresh row of slots for each node that an edit
-//! touched. Rows and lists have indices that go on where the base's end, so a walk asks for them as for any other. Triples are
-//! counted as if all were sorted anew: the n-th of a relation is found from the positions that are gone and those that came.
-//! Whatever a patched graph answers, and every walk on it, is what a rebuilt graph would give, bit for bit.
+//! A patched [`Topology`] shares the index it was made from. Beside it, it stores a new row of
+//! slots for each node that an edit touches. The indices of these rows and lists continue where
+//! those of the base end, so a walk reads them like any other. Triples are numbered as if all were
+//! sorted again: the n-th triple of a relation is found from the positions that were removed and
+//! those that were added. A patched graph gives the same answers and the same walks as a rebuilt
+//! graph, bit for bit.
 //!
-//! A patch costs the degrees of the nodes it touches, and is made anew with each edit; [`Topology::flattened`] makes a graph with
-//! many edits whole again.
+//! Making a patch takes time proportional to the degrees of the nodes it touches, and every edit
+//! makes a new patch. [`Topology::flattened`] rebuilds the index of a graph with many edits.
 
-use super::{
-    HAS_LOOP, LOOP_LAST, NodeId, NodeRecord, PARALLEL, Slot, Step, Topology, TopologyError, Triple, TypeId, pack,
-};
-use crate::mask::{Mask, nth_kept};
+use super::adjacency::{Adjacency, HAS_LOOP, LOOP_LAST, NodeRecord, PARALLEL, Slot, Step};
+use super::mask::{Mask, nth_kept};
+use super::{NodeId, Topology, TopologyError, Triple, TypeId, pack};
 use foldhash::fast::RandomState;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -21,22 +22,22 @@ use std::sync::Arc;
 pub struct Edit {
     /// The triple.
     pub triple: Triple,
-    /// Whether the graph has it afterwards.
+    /// Whether the graph has the triple after the edit.
     pub present: bool,
 }
 
-/// What differs from the base.
+/// The differences from the base.
 #[derive(Debug, Clone)]
 pub(super) struct Patch {
-    pub base: Arc<Topology>, // not patched itself
+    pub base: Arc<Topology>, // has no patch itself
     pub num_nodes: u32,
     rows: HashMap<NodeId, NodeRecord, RandomState>, // touched nodes
-    slots: Vec<Slot>,                               // indices go on after the base's
+    slots: Vec<Slot>,                               // indices continue after the base's
     parallel: Vec<u32>,                             // likewise
     removed: Vec<Triple>,
     gone: Mask,         // the same, hidden from the base
     added: Vec<Triple>, // by (relation, head, tail)
-    places: Vec<u32>,   // of `added`: positions in their relation, all triples sorted
+    places: Vec<u32>,   // positions of `added` in their relation, with all triples sorted
 }
 
 fn by_relation(t: &Triple) -> (u32, NodeId, NodeId) {
@@ -44,8 +45,9 @@ fn by_relation(t: &Triple) -> (u32, NodeId, NodeId) {
 }
 
 impl Topology {
-    /// The graph after some edits, in their order; the graph itself stays as it is. Nodes and relations may be new: their numbers
-    /// are those of the edited graph, no less than before.
+    /// Returns the graph after some edits, applied in order. The graph itself does not change.
+    /// Edits may name new nodes and relations. `num_nodes` and `num_relations` count those of the
+    /// edited graph. The old numbers apply if they are larger.
     ///
     /// # Errors
     /// An id out of range, or a graph too large for 32-bit offsets.
@@ -77,17 +79,18 @@ impl Topology {
         Patch::build(base, num_nodes, num_relations, &changes)
     }
 
-    /// How many triples differ from the index that this graph was first built with.
+    /// Returns how many triples differ from the index that this graph was first built with.
     pub fn num_edits(&self) -> usize {
         self.patch.as_ref().map_or(0, |p| p.added.len() + p.removed.len())
     }
 
-    /// How many slots a patch keeps beside the index; making the next edit takes time in proportion.
+    /// Returns how many slots the patch stores beside the index. The next edit takes time
+    /// proportional to this number.
     pub fn patch_slots(&self) -> usize {
         self.patch.as_ref().map_or(0, |p| p.slots.len())
     }
 
-    /// The same graph with an index of its own.
+    /// Returns the same graph with an index of its own.
     ///
     /// # Errors
     /// A graph too large for 32-bit offsets.
@@ -156,12 +159,12 @@ impl Patch {
             offsets,
             by_tail: Vec::new(),
             relations,
-            adjacency: super::Adjacency { nodes: Vec::new(), slots: Vec::new(), parallel: Vec::new() },
+            adjacency: Adjacency { nodes: Vec::new(), slots: Vec::new(), parallel: Vec::new() },
             patch: Some(Box::new(patch)),
         })
     }
 
-    /// A row for each node that a change touches.
+    /// Makes a row for each node that a change touches.
     fn build_rows(&mut self, changes: &BTreeMap<Triple, bool>) -> Result<(), TopologyError> {
         // (node, neighbour with loops last, half-step), as the index sorts them.
         let mut halves: Vec<(NodeId, u32, u32, bool)> = Vec::with_capacity(2 * changes.len());
@@ -253,14 +256,14 @@ impl Patch {
         }
     }
 
-    /// The triples added to a relation, and their positions in it.
+    /// Returns the triples added to a relation, and their positions in it.
     fn added_to(&self, relation: u32) -> (&[Triple], &[u32]) {
         let low = self.added.partition_point(|t| t.relation < relation);
         let high = self.added.partition_point(|t| t.relation <= relation);
         (&self.added[low..high], &self.places[low..high])
     }
 
-    /// Head and tail of the triple at a position of a relation.
+    /// Returns the head and tail of the triple at a position of a relation.
     pub fn nth(&self, relation: u32, position: u32) -> (NodeId, NodeId) {
         let (added, places) = self.added_to(relation);
         let before = places.partition_point(|p| *p < position);
@@ -271,7 +274,7 @@ impl Patch {
         self.base.ends(self.base.relation_range(relation).start + kept as usize)
     }
 
-    /// The position of a triple in its relation.
+    /// Returns the position of a triple in its relation.
     pub fn position(&self, t: Triple) -> Option<u32> {
         let (added, places) = self.added_to(t.relation);
         let before = match added.binary_search_by_key(&by_relation(&t), by_relation) {
@@ -287,7 +290,7 @@ impl Patch {
         Some(local - hidden + before)
     }
 
-    /// Known answers of a raw relation or of its inverse, ascending.
+    /// Lists the known answers of a raw relation or of its inverse, ascending.
     pub fn answers(&self, head: NodeId, relation: u32, inverse: bool) -> Vec<NodeId> {
         let triple = |other| match inverse {
             false => Triple { head, relation, tail: other },

@@ -1,17 +1,20 @@
-//! Weight gradients: `C += Aᵀ B`, summed over rows, in the same register tiles as the forward products.
+//! Weight gradients: `C += Aᵀ B`, summed over rows, in register tiles like those of the forward.
 //!
-//! Rows come in segments: a tile's accumulators are read and written once per segment, and the segment's rows stay near.
+//! Rows come in segments. The accumulators of a tile are read and written once per segment, and the
+//! rows of a segment stay in the near caches.
 
-use super::UNROLL;
+use super::tile::UNROLL;
 use crate::simd::{Mac, Vector};
 
-/// Rows per segment; even, for bf16 multiplies rows in pairs.
+/// Rows per segment. The number is even, because bf16 multiplies rows in pairs.
 pub(crate) const SEGMENT: usize = 48;
 
-/// Rows of `f32` as an operand of [`outer`]: themselves, or a staged copy in `room`.
+/// Returns rows of `f32` as an operand of [`outer`]: the rows themselves, or a staged copy in
+/// `room`, and the distance between rows.
 ///
 /// # Safety
-/// `from` reaches `rows` rows of `width` values `stride` apart; `room` holds as many units, the row count made even.
+/// `from` is valid for `rows` rows of `width` values, `stride` apart. `room` holds as many units,
+/// with the row count rounded up to an even number.
 #[inline(always)]
 pub(crate) unsafe fn operand<M: Mac>(
     from: *const f32,
@@ -36,10 +39,12 @@ pub(crate) unsafe fn operand<M: Mac>(
     (room, width)
 }
 
-/// `c[i][j] += Σ_row a[row][i] · b[row][j]` for `i < m` (even), `j < n` (a whole number of `C` vectors).
+/// Computes `c[i][j] += Σ_row a[row][i] · b[row][j]` for `i < m` and `j < n`. `m` is even and `n`
+/// is a whole number of `C` vectors.
 ///
 /// # Safety
-/// `a` and `b` are operands of `rows` rows, at least `m` and `n` wide; `c` reaches `m` rows `c_stride` apart.
+/// `a` and `b` are operands of `rows` rows, at least `m` and `n` wide. `c` is valid for `m` rows,
+/// `c_stride` apart.
 #[inline(always)]
 pub(crate) unsafe fn outer<M: Mac, const C: usize>(
     rows: usize,
@@ -105,7 +110,7 @@ unsafe fn outer_tile<M: Mac, const R: usize, const C: usize>(
     }
 }
 
-/// One row of both operands, or the pair of rows of a unit.
+/// Adds one row of both operands, or the two rows of a unit.
 #[inline(always)]
 unsafe fn outer_step<M: Mac, const R: usize, const C: usize>(acc: &mut [[M::V; C]; R], a: *const u32, b: *const u32) {
     // SAFETY: the caller's promise.
@@ -123,10 +128,10 @@ unsafe fn outer_step<M: Mac, const R: usize, const C: usize>(acc: &mut [[M::V; C
     }
 }
 
-/// `out += Σ_row x[row]`.
+/// Computes `out += Σ_row x[row]`.
 ///
 /// # Safety
-/// `x` reaches `rows` rows of `width` values `stride` apart, `out` `width` values.
+/// `x` is valid for `rows` rows of `width` values, `stride` apart, and `out` for `width` values.
 #[inline(always)]
 pub(crate) unsafe fn add_rows<V: Vector>(rows: usize, x: *const f32, stride: usize, width: usize, out: *mut f32) {
     // SAFETY: the caller's promise.

@@ -1,0 +1,202 @@
+//! File formats: recognised by the name or the content of a file, or named by the user.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The format of a file of triples.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// One triple per line, separated by tabs. No quoting, no comments.
+    Tsv,
+    /// One triple per row, separated by commas, quoted with `"`.
+    Csv,
+    /// RDF N-Triples.
+    NTriples,
+    /// RDF Turtle.
+    Turtle,
+    /// RDF/XML.
+    RdfXml,
+}
+
+impl Format {
+    /// Tells whether names are IRIs.
+    pub fn is_rdf(self) -> bool {
+        !matches!(self, Format::Tsv | Format::Csv)
+    }
+
+    /// Recognises a format by the extension of a file's name, ignoring `.gz` and `.zst`.
+    pub(crate) fn from_name(file: &str) -> Option<Format> {
+        let name = file.to_ascii_lowercase();
+        let name = [".gz", ".zst"].iter().find_map(|z| name.strip_suffix(z)).unwrap_or(&name);
+        let name = name.rsplit(['/', '\\']).next()?;
+        match name.rsplit_once('.')?.1 {
+            "tsv" | "tab" => Some(Format::Tsv),
+            "csv" => Some(Format::Csv),
+            "nt" | "ntriples" => Some(Format::NTriples),
+            "ttl" | "turtle" => Some(Format::Turtle),
+            "rdf" | "owl" | "xml" | "rdfxml" => Some(Format::RdfXml),
+            _ => None,
+        }
+    }
+
+    /// Tells whether a file begins like JSON: with an object that has a key, or an array of
+    /// objects, arrays or strings. A name in TSV or CSV may begin with a bracket, but will not
+    /// match all of that.
+    pub(crate) fn is_json(head: &[u8]) -> bool {
+        let text = String::from_utf8_lossy(head);
+        let text = text.trim_start();
+        // A line with two tabs or more is a row of TSV.
+        if text.lines().next().is_some_and(|line| line.matches('\t').count() >= 2) {
+            return false;
+        }
+        let inner = text.trim_start_matches(|c: char| c == '[' || c.is_ascii_whitespace());
+        let in_array = inner.len() < text.len();
+        let (in_object, rest) = match inner.strip_prefix('{') {
+            Some(rest) => (true, rest.trim_start()),
+            None => (false, inner),
+        };
+        // Find the end of the first string.
+        let Some(rest) = rest.strip_prefix('"') else { return false };
+        let mut escaped = false;
+        let end = rest.find(|c: char| {
+            let closes = c == '"' && !escaped;
+            escaped = c == '\\' && !escaped;
+            closes
+        });
+        let after = end.and_then(|end| rest[end + 1..].trim_start().chars().next());
+        match after {
+            Some(':') => in_object,
+            Some(',' | ']') => in_array && !in_object,
+            _ => false,
+        }
+    }
+
+    /// Recognises a format by the beginning of the content.
+    pub(crate) fn sniff(head: &[u8]) -> Option<Format> {
+        let text = String::from_utf8_lossy(head);
+        let mut lines = text.lines().map(str::trim_end).filter(|l| !l.trim().is_empty());
+        let first = lines.next()?;
+        let tabs = first.matches('\t').count();
+        // Only in RDF does `#` start a comment. A row of TSV may begin with it.
+        let rdf =
+            if first.starts_with('#') && tabs < 2 { lines.find(|l| !l.trim_start().starts_with('#'))? } else { first };
+        let rdf = rdf.trim_start();
+        let begins = |word: &str| {
+            let start = rdf.get(..word.len());
+            start.is_some_and(|s| s.eq_ignore_ascii_case(word))
+        };
+        if begins("<?xml") || begins("<rdf:") || begins("<!DOCTYPE") {
+            return Some(Format::RdfXml);
+        }
+        if begins("@prefix") || begins("@base") || begins("PREFIX ") || begins("BASE ") {
+            return Some(Format::Turtle);
+        }
+        if (rdf.starts_with('<') || rdf.starts_with("_:")) && rdf.ends_with('.') {
+            return Some(Format::NTriples);
+        }
+        if tabs >= 1 {
+            return Some(Format::Tsv);
+        }
+        (first.matches(',').count() >= 2).then_some(Format::Csv)
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Format::Tsv => "tsv",
+            Format::Csv => "csv",
+            Format::NTriples => "nt",
+            Format::Turtle => "ttl",
+            Format::RdfXml => "rdfxml",
+        })
+    }
+}
+
+/// The name of a format that is not known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown format \"{}\"; expected tsv, csv, nt, ttl or rdfxml", crate::error::shown(.0))]
+pub struct UnknownFormat(pub String);
+
+impl FromStr for Format {
+    type Err = UnknownFormat;
+
+    fn from_str(text: &str) -> Result<Format, UnknownFormat> {
+        match text.to_ascii_lowercase().as_str() {
+            "tsv" => Ok(Format::Tsv),
+            "csv" => Ok(Format::Csv),
+            "nt" | "ntriples" | "n-triples" => Ok(Format::NTriples),
+            "ttl" | "turtle" => Ok(Format::Turtle),
+            "rdf" | "xml" | "rdfxml" | "rdf/xml" => Ok(Format::RdfXml),
+            _ => Err(UnknownFormat(text.to_owned())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn by_name() {
+        assert_eq!(Format::from_name("a/b.tsv"), Some(Format::Tsv));
+        assert_eq!(Format::from_name("B.CSV.GZ"), Some(Format::Csv));
+        assert_eq!(Format::from_name("x.nt.zst"), Some(Format::NTriples));
+        assert_eq!(Format::from_name("x.ttl"), Some(Format::Turtle));
+        assert_eq!(Format::from_name("x.owl"), Some(Format::RdfXml));
+        assert_eq!(Format::from_name("train.txt"), None);
+        assert_eq!(Format::from_name("dir.tsv/train"), None);
+        assert_eq!(Format::from_name("tsv"), None);
+        assert_eq!(Format::from_name(""), None);
+    }
+
+    #[test]
+    fn by_content() {
+        let sniff = |text: &str| Format::sniff(text.as_bytes());
+        assert_eq!(sniff("\n a\tb\tc\n"), Some(Format::Tsv));
+        assert_eq!(sniff("#1\tis\t#2\n"), Some(Format::Tsv));
+        assert_eq!(sniff("a,\"b\",c\n"), Some(Format::Csv));
+        assert_eq!(sniff("<a:b>\t<a:c>\t<a:d> .\n"), Some(Format::NTriples));
+        assert_eq!(sniff("# made by hand\n_:b0 <a:c> \"d\" .\n"), Some(Format::NTriples));
+        assert_eq!(sniff("# by hand\n\n@prefix a: <b:> .\n"), Some(Format::Turtle));
+        assert_eq!(sniff("prefix a: <b:>\n"), Some(Format::Turtle));
+        assert_eq!(sniff("<?xml version=\"1.0\"?>\n<rdf:RDF>"), Some(Format::RdfXml));
+        assert_eq!(sniff("a b c\n"), None);
+        assert_eq!(sniff(""), None);
+    }
+
+    #[test]
+    fn json_is_told_from_names_with_brackets() {
+        let json = [
+            r#"{"head": "a", "relation": "r", "tail": "b"}"#,
+            "\n{\n  \"nodes\" : []}",
+            r#"[{"a\"b":1}]"#,
+            r#"[["a","r","b"]]"#,
+            r#"["a", "r", "b"]"#,
+        ];
+        assert!(json.iter().all(|text| Format::is_json(text.as_bytes())));
+        let names = [
+            "[a],r,b",
+            "{a},r,b",
+            "\"a\",r,b",
+            "\"a\": b,r,c",
+            "[\"a\" b],r,c",
+            "{\"a\"},r,b",
+            "{\"id\": 1}\tr\t{\"id\": 2}",
+            "[1,2],r,b",
+            "[] ,r,b",
+            "{",
+            "",
+        ];
+        assert!(!names.iter().any(|text| Format::is_json(text.as_bytes())));
+    }
+
+    #[test]
+    fn by_word() {
+        for format in [Format::Tsv, Format::Csv, Format::NTriples, Format::Turtle, Format::RdfXml] {
+            assert_eq!(format.to_string().parse(), Ok(format));
+        }
+        let error = "json".parse::<Format>().unwrap_err().to_string();
+        assert_eq!(error, "unknown format \"json\"; expected tsv, csv, nt, ttl or rdfxml");
+    }
+}

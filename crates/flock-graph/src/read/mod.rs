@@ -1,0 +1,311 @@
+//! Reads files into a [`Graph`].
+
+mod format;
+mod rdf;
+pub(crate) mod rows;
+mod source;
+
+pub use format::{Format, UnknownFormat};
+pub use rdf::prefixes::Prefixes;
+
+use crate::error::{LoadError, Remedy, RowError, quote};
+use crate::graph::{Graph, GraphBuilder};
+use rdf::BlankNodeNumbers;
+use source::Source;
+use std::fmt;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Settings for reading a graph file. With the defaults everything is detected.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoadOptions {
+    /// The format. `None` detects it by the name of the file, or else by its beginning.
+    pub format: Option<Format>,
+    /// Whether to leave out malformed rows and count them, instead of failing at the first.
+    pub lenient: bool,
+    /// Whether the first row of TSV or CSV names the columns. `None` decides by its words: `head`,
+    /// `relation`, `tail`, or `subject`, `predicate`, `object`, and similar ones.
+    pub header: Option<bool>,
+    /// The columns (from 0) of head, relation and tail in TSV or CSV. `None` expects exactly three
+    /// columns in this order.
+    pub columns: Option<[usize; 3]>,
+    /// Greatest number of bytes of text, after decompression, that a file may have. A longer file
+    /// is an error. Set this for files from strangers: a compressed file can grow a thousandfold.
+    pub max_bytes: Option<u64>,
+}
+
+/// What reading the files found. `rows = triples + duplicates + literals + skipped`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LoadReport {
+    /// The format of the first file.
+    pub format: Format,
+    /// Whether a header row was left out.
+    pub header: bool,
+    /// The columns (from 0) of head, relation and tail in a file with a header. `None` if they are
+    /// the first three in order.
+    pub columns: Option<[usize; 3]>,
+    /// Number of rows of TSV and CSV, without blank lines and the header, or of statements of RDF.
+    pub rows: u64,
+    /// Number of distinct triples. These are in the graph.
+    pub triples: u64,
+    /// Number of triples that repeat an earlier one.
+    pub duplicates: u64,
+    /// Number of statements left out because their object is a literal.
+    pub literals: u64,
+    /// Number of malformed rows left out because of [`LoadOptions::lenient`].
+    pub skipped: u64,
+    /// The first malformed row that was left out.
+    pub first_skipped: Option<SkippedRow>,
+    /// First rows that were read as triples but may be headers.
+    pub maybe_header: Vec<MaybeHeader>,
+}
+
+/// A first row whose names occur nowhere else in the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MaybeHeader {
+    /// The file, as the caller named it.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u64,
+    /// The names that were read as head, relation and tail.
+    pub names: [String; 3],
+}
+
+/// A warning to whoever loaded a graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LoadWarning {
+    /// Malformed rows were left out.
+    Skipped {
+        /// Number of rows left out.
+        skipped: u64,
+        /// Number of rows in all.
+        rows: u64,
+        /// The first row left out.
+        first: SkippedRow,
+    },
+    /// A header may have been read as a triple.
+    MaybeHeader(MaybeHeader),
+}
+
+impl LoadWarning {
+    /// Returns what to do about it, if something is known to help.
+    pub fn remedy(&self) -> Option<Remedy> {
+        match self {
+            LoadWarning::Skipped { first, .. } => first.what.remedy(),
+            LoadWarning::MaybeHeader(_) => Some(Remedy::SayHeader),
+        }
+    }
+}
+
+impl fmt::Display for LoadWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadWarning::Skipped { skipped, rows, first } => {
+                write!(f, "{skipped} of {rows} rows skipped as malformed; the first: {first}")
+            }
+            LoadWarning::MaybeHeader(MaybeHeader { file, line, names }) => {
+                let [head, relation, tail] = names.each_ref().map(|name| quote(name));
+                write!(
+                    f,
+                    "{file}:{line}: {head}, {relation}, {tail} was read as a triple, but none of these names comes again: "
+                )?;
+                f.write_str("it may be a header")
+            }
+        }
+    }
+}
+
+/// A malformed row that was left out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}: {what}")]
+#[non_exhaustive]
+pub struct SkippedRow {
+    /// The file, as the caller named it.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u64,
+    /// What is wrong with it.
+    pub what: RowError,
+}
+
+impl LoadReport {
+    fn new(format: Format) -> LoadReport {
+        LoadReport {
+            format,
+            header: false,
+            columns: None,
+            rows: 0,
+            triples: 0,
+            duplicates: 0,
+            literals: 0,
+            skipped: 0,
+            first_skipped: None,
+            maybe_header: Vec::new(),
+        }
+    }
+
+    /// Lists what may have gone wrong.
+    pub fn warnings(&self) -> Vec<LoadWarning> {
+        let (skipped, rows) = (self.skipped, self.rows);
+        let bad = self.first_skipped.iter().map(|first| LoadWarning::Skipped { skipped, rows, first: first.clone() });
+        bad.chain(self.maybe_header.iter().cloned().map(LoadWarning::MaybeHeader)).collect()
+    }
+
+    /// Says what was left out although nothing is wrong with it, such as `header row, 2 literals, 1
+    /// duplicate`. Returns `None` if there was no header and no literal.
+    pub fn left_out(&self) -> Option<String> {
+        if !self.header && self.literals == 0 {
+            return None;
+        }
+        let header = self.header.then(|| match self.columns {
+            Some([h, r, t]) => format!("header row (columns {}, {} and {})", h + 1, r + 1, t + 1),
+            None => "header row".to_owned(),
+        });
+        let counted = |count: u64, what: &str| {
+            (count > 0).then(|| format!("{count} {what}{}", if count == 1 { "" } else { "s" }))
+        };
+        let parts = [header, counted(self.literals, "literal"), counted(self.duplicates, "duplicate")];
+        Some(parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+    }
+
+    /// Counts a malformed row, or fails if that is not allowed.
+    pub(crate) fn skip(
+        &mut self,
+        source: &Source<'_>,
+        line: u64,
+        what: RowError,
+        options: &LoadOptions,
+    ) -> Result<(), LoadError> {
+        if !options.lenient {
+            return Err(source.row(line, what));
+        }
+        self.skipped += 1;
+        self.first_skipped.get_or_insert_with(|| SkippedRow { file: source.file.clone(), line, what });
+        Ok(())
+    }
+}
+
+/// Loads a graph from a file, or from standard input if `path` is `-`. Decompresses gzip and zstd.
+pub fn load(path: &Path, options: &LoadOptions) -> Result<(Graph, LoadReport), LoadError> {
+    let source = Source::open(path, options)?;
+    let mut loader = Loader::new(&source);
+    loader.read(source, options)?;
+    loader.finish()
+}
+
+impl Graph {
+    /// Reads a graph from a file, in whatever format it is. [`load`] takes options, and reports what
+    /// was left out.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or is no graph.
+    pub fn open(path: impl AsRef<Path>) -> Result<Graph, LoadError> {
+        load(path.as_ref(), &LoadOptions::default()).map(|(graph, _)| graph)
+    }
+}
+
+/// Loads a graph from a reader. `name` stands for the file in messages, and its extension may show
+/// the format.
+pub fn load_reader(name: &str, reader: impl Read, options: &LoadOptions) -> Result<(Graph, LoadReport), LoadError> {
+    let source = Source::new(name.to_owned(), reader, options)?;
+    let mut loader = Loader::new(&source);
+    loader.read(source, options)?;
+    loader.finish()
+}
+
+/// Loads several files into one graph. A blank node with a label is the same node in all of them.
+pub fn load_many(paths: &[PathBuf], options: &LoadOptions) -> Result<(Graph, LoadReport), LoadError> {
+    let mut loader: Option<Loader> = None;
+    for path in paths {
+        let source = Source::open(path, options)?;
+        loader.get_or_insert_with(|| Loader::new(&source)).read(source, options)?;
+    }
+    match loader {
+        Some(loader) => loader.finish(),
+        None => Err(LoadError::Empty { files: "no files".to_owned(), rows: 0, literals: 0, skipped: 0 }),
+    }
+}
+
+/// Passes every triple of a file to `sink`, in order and including duplicates, for callers that
+/// have their own ids. Names are spelled as [`load`] spells them.
+pub fn for_each_triple(
+    path: &Path,
+    options: &LoadOptions,
+    mut sink: impl FnMut(&str, &str, &str),
+) -> Result<LoadReport, LoadError> {
+    let mut source = Source::open(path, options)?;
+    let mut report = LoadReport::new(source.format);
+    let (mut prefixes, mut blank_nodes) = (Prefixes::default(), BlankNodeNumbers::default());
+    read(&mut source, options, &mut report, &mut prefixes, &mut blank_nodes, &mut sink)?;
+    report.triples = report.rows - report.literals - report.skipped;
+    Ok(report)
+}
+
+fn read(
+    source: &mut Source<'_>,
+    options: &LoadOptions,
+    report: &mut LoadReport,
+    prefixes: &mut Prefixes,
+    blank_nodes: &mut BlankNodeNumbers,
+    sink: &mut dyn FnMut(&str, &str, &str),
+) -> Result<(), LoadError> {
+    if source.format.is_rdf() {
+        if options.columns.is_some() || options.header == Some(true) {
+            return Err(LoadError::NoColumns { file: source.file.clone(), format: source.format });
+        }
+        rdf::read(source, options, report, prefixes, blank_nodes, sink)
+    } else {
+        rows::read(source, options, report, sink)
+    }
+}
+
+/// A graph that is being loaded from one or more files.
+struct Loader {
+    builder: GraphBuilder,
+    report: LoadReport,
+    blank_nodes: BlankNodeNumbers,
+    files: Vec<String>,
+    any_rdf: bool,
+}
+
+impl Loader {
+    fn new(first: &Source<'_>) -> Loader {
+        Loader {
+            builder: GraphBuilder::new(),
+            report: LoadReport::new(first.format),
+            blank_nodes: BlankNodeNumbers::default(),
+            files: Vec::new(),
+            any_rdf: false,
+        }
+    }
+
+    fn read(&mut self, mut source: Source<'_>, options: &LoadOptions) -> Result<(), LoadError> {
+        self.files.push(source.file.clone());
+        self.any_rdf |= source.format.is_rdf();
+        let mut prefixes = std::mem::take(self.builder.prefixes());
+        let (report, blank_nodes) = (&mut self.report, &mut self.blank_nodes);
+        let builder = &mut self.builder;
+        let mut sink = |h: &str, r: &str, t: &str| builder.add(h, r, t);
+        read(&mut source, options, report, &mut prefixes, blank_nodes, &mut sink)?;
+        *self.builder.prefixes() = prefixes;
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(Graph, LoadReport), LoadError> {
+        if self.any_rdf {
+            self.builder.derive_prefixes();
+        }
+        let added = self.builder.len() as u64;
+        match self.builder.finish() {
+            Ok(graph) => {
+                self.report.triples = graph.topology().num_triples() as u64;
+                self.report.duplicates = added - self.report.triples;
+                Ok((graph, self.report))
+            }
+            Err(error) => Err(LoadError::from_graph(self.files.join(", "), error, &self.report)),
+        }
+    }
+}

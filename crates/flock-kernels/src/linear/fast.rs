@@ -1,0 +1,160 @@
+//! The SIMD forward of a linear layer, beside [`plain`](super::plain).
+
+use super::{Activation, CHUNK, pack_panel, panel_columns, tile};
+use crate::Aligned;
+use crate::simd::{Engine, Kernel, Mac, Vector};
+
+/// A linear layer packed for an engine. `K` is 64 or 128, `N` a multiple of 64.
+pub struct Linear {
+    engine: Engine,
+    pub(super) k: usize,
+    pub(super) n: usize,
+    units: Aligned<u32>, // (N / panel, K / per, panel)
+    bias: Aligned<f32>,  // (N)
+}
+
+impl Linear {
+    /// Packs `w` (N, K) and `b` (N).
+    pub fn new(engine: Engine, w: &[f32], b: &[f32], k: usize) -> Linear {
+        let n = b.len();
+        assert!(w.len() == n * k && n.is_multiple_of(64) && (k == 64 || k == 128));
+        let panel = panel_columns(engine);
+        let mut units = Vec::with_capacity(n * k);
+        for n0 in (0..n).step_by(panel) {
+            pack_panel(engine, &mut units, k, panel, |j, c| w[(n0 + j) * k + c]);
+        }
+        Linear { engine, k, n, units: Aligned::from_slice(&units), bias: Aligned::from_slice(b) }
+    }
+
+    /// Applies the layer to the rows of `x` that `rows` lists, or to all rows if it is `None`.
+    /// `y[i]` belongs to `rows[i]`.
+    pub fn forward(
+        &self,
+        x: &[f32],            // (P, K)
+        rows: Option<&[u32]>, // (C), each < P
+        y: &mut [f32],        // (C, N)
+        activation: Activation,
+    ) {
+        let count = rows.map_or(x.len() / self.k, <[u32]>::len);
+        let last = rows.map_or(count, |r| r.iter().max().map_or(0, |&m| m as usize + 1));
+        assert!(x.len() >= last * self.k && y.len() == count * self.n);
+        self.engine.run(ForwardKernel { layer: self, x, rows, y, count, activation });
+    }
+}
+
+struct ForwardKernel<'a> {
+    layer: &'a Linear,
+    x: &'a [f32],
+    rows: Option<&'a [u32]>,
+    y: &'a mut [f32],
+    count: usize,
+    activation: Activation,
+}
+
+impl Kernel for ForwardKernel<'_> {
+    type Out = ();
+    #[inline(always)]
+    unsafe fn run<M: Mac>(self) {
+        // SAFETY: `Linear::forward` has checked that every listed row is inside `x` and that `y` has one for each.
+        unsafe {
+            match (M::V::LANES, self.layer.k) {
+                (16, 64) => forward::<M, 4, 64>(self),
+                (16, _) => forward::<M, 4, 128>(self),
+                (_, 64) => forward::<M, 2, 64>(self),
+                (_, _) => forward::<M, 2, 128>(self),
+            }
+        }
+    }
+}
+
+/// Computes the rows of a job. `K` is a constant, so that the distance between rows is known at
+/// compile time.
+#[inline(always)]
+unsafe fn forward<M: Mac, const C: usize, const K: usize>(job: ForwardKernel<'_>) {
+    const R: usize = 6;
+    let ForwardKernel { layer, x, rows, y, count, activation } = job;
+    let (n, lanes) = (layer.n, M::V::LANES);
+    let steps = K / M::K_PER;
+    let mut staged = [[0u32; K]; CHUNK];
+    // Writes and reads go through one pointer. A second borrow would invalidate it.
+    let staged: *mut u32 = staged.as_flattened_mut().as_mut_ptr();
+    let row = |i: usize| rows.map_or(i, |r| r[i] as usize);
+    // SAFETY: `Linear::forward` has checked `x`, `rows` and `y`; a direct chunk is whole, so its tiles stay inside `x`.
+    unsafe {
+        for i0 in (0..count).step_by(CHUNK) {
+            let chunk = CHUNK.min(count - i0);
+            let mut a = staged.cast_const();
+            if M::DIRECT && rows.is_none() && chunk == CHUNK {
+                a = x.as_ptr().add(i0 * K).cast();
+            } else {
+                for i in 0..chunk {
+                    let from = x.as_ptr().add(row(i0 + i) * K);
+                    for c in (0..K).step_by(lanes) {
+                        M::stage(M::V::load(from.add(c)), staged.add(i * steps), c);
+                    }
+                }
+            }
+            for n0 in (0..n).step_by(C * lanes) {
+                let panel = layer.units.as_ptr().add(n0 * steps);
+                let mut start = [M::V::zero(); C];
+                for c in 0..C {
+                    start[c] = M::V::load(layer.bias.as_ptr().add(n0 + c * lanes));
+                }
+                for i in (0..chunk).step_by(R) {
+                    let mut acc = [start; R];
+                    tile::<M, R, C>(&mut acc, steps, a.add(i * steps), steps, panel);
+                    for r in 0..R.min(chunk - i) {
+                        let to = y.as_mut_ptr().add((i0 + i + r) * n + n0);
+                        for c in 0..C {
+                            let v =
+                                if activation == Activation::Relu { acc[r][c].max(M::V::zero()) } else { acc[r][c] };
+                            v.store(to.add(c * lanes));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plain;
+    use super::*;
+    use crate::simd::Precision;
+    use crate::testing::{assert_close, engines, noise, shapes};
+
+    #[test]
+    fn fast_equals_plain_on_odd_row_counts() {
+        for engine in engines() {
+            for (k, n) in shapes(&[(64, 64), (64, 128), (128, 128), (128, 64)], &[(64, 64)]) {
+                let (w, b) = (noise(1, n * k, 0.125), noise(2, n, 1.0));
+                let layer = Linear::new(engine, &w, &b, k);
+                for p in shapes(&[1, 5, 6, 7, 23, 24, 25, 61], &[1]) {
+                    let x = noise(3, p * k, 1.0);
+                    let (mut want, mut got) = (vec![0.0; p * n], vec![0.0; p * n]);
+                    plain(&x, &w, &b, &mut want, k);
+                    layer.forward(&x, None, &mut got, Activation::None);
+                    let tolerance = if engine.precision() == Precision::F32 { 1e-5 } else { 3e-2 };
+                    assert_close(&got, &want, tolerance, &format!("{engine:?} {p}×{k}×{n}"));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn listed_rows_are_gathered() {
+        for engine in Engine::all() {
+            let (count, listed) = if cfg!(miri) { (3, [2, 0, 1]) } else { (9, [8, 0, 3]) };
+            let (w, b, x) = (noise(1, 64 * 64, 0.125), noise(2, 64, 1.0), noise(3, count * 64, 1.0));
+            let layer = Linear::new(engine, &w, &b, 64);
+            let (mut all, mut some) = (vec![0.0; count * 64], vec![0.0; 3 * 64]);
+            layer.forward(&x, None, &mut all, Activation::Relu);
+            layer.forward(&x, Some(&listed), &mut some, Activation::Relu);
+            assert!(all.iter().all(|v| *v >= 0.0) && all.contains(&0.0));
+            for (i, p) in listed.into_iter().enumerate() {
+                assert_eq!(some[i * 64..][..64], all[p as usize * 64..][..64], "{engine:?}");
+            }
+        }
+    }
+}
