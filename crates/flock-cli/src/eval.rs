@@ -9,8 +9,8 @@ use clap::ValueEnum;
 use flock_kg::checkpoint::Task;
 use flock_kg::datasets::{Dataset, Group, Split, registry};
 use flock_kg::eval::compare::{Published, Sheet, Style, caveat, compare};
-use flock_kg::eval::rank_rows::{self, RankRow};
-use flock_kg::eval::record::Record;
+use flock_kg::eval::partial::Record;
+use flock_kg::eval::ranks::{self, RankRow};
 use flock_kg::eval::results::{Choice, Progress, write_text};
 use flock_kg::eval::{EvalError, Evaluation, Metrics, Settings, Tally, bootstrap, evaluate_ranked};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -169,7 +169,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         .iter()
         .map(|path| Ok((path, Published::read(path).map_err(error)?)))
         .collect::<Result<_, Failure>>()?;
-    let theirs = args.against.as_deref().map(rank_rows::read).transpose().map_err(error)?;
+    let theirs = args.against.as_deref().map(ranks::read).transpose().map_err(error)?;
     let models = Models::open(&args.model.model, models::engine(args.model.precision)?)?;
     let tasks = match args.task {
         Some(TaskArg::Entity) => vec![Task::Entity],
@@ -491,15 +491,15 @@ fn comparison(path: &Path, published: &Published, results: &[Evaluation], args: 
 /// Writes the file of `--ranks`, whole or not at all.
 fn write_ranks(path: &Path, rows: &[RankRow]) -> Result<(), Failure> {
     let mut bytes = Vec::new();
-    rank_rows::write_header(&mut bytes)?;
-    rows.iter().try_for_each(|row| rank_rows::write_row(&mut bytes, row))?;
+    ranks::write_header(&mut bytes)?;
+    rows.iter().try_for_each(|row| ranks::write_row(&mut bytes, row))?;
     let text = String::from_utf8(bytes).map_err(error)?;
     write_text(path, &text).map_err(error)
 }
 
 /// The differences from another run's ranks.
 fn against(ours: &[RankRow], theirs: &[RankRow], args: &Args) -> Result<(), Failure> {
-    let pairs = rank_rows::pair(ours, theirs);
+    let pairs = ranks::pair(ours, theirs);
     if pairs.unpaired > 0 {
         say!("warning: {} questions are in one run only; they are left out", grouped(pairs.unpaired as u64));
     }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::Place;
-use flock_kg::eval::record::{Begin, Record};
+use flock_kg::eval::partial::{Begin, Record};
 use flock_kg::eval::{Placed, Rank};
 use serde_json::Value;
 

@@ -7,7 +7,7 @@ use flock_walk::{Key, Stream};
 use serde::Serialize;
 
 use super::compare::Sheet;
-use super::rank_rows::{PairedDataset, Pairs};
+use super::ranks::{PairedDataset, Pairs};
 use flock_model::checkpoint::Task;
 
 /// Draws of a bootstrap.

@@ -2,23 +2,24 @@
 //!
 //! A [`TestSet`] becomes [`questions`]; each is asked once, and its answers are placed among their rivals ([`rank`]); what was
 //! placed is counted ([`metrics`]) and told with the whole protocol ([`results`]). Queries are asked some at a time: what stays in
-//! memory is two ranks per answer, whatever the number of candidates. [`record`] keeps them on disk, so that a killed run goes on.
-//! [`strata`] tells kinds of questions apart; [`rank_rows`] keeps a row per question, by which [`bootstrap`] compares two models.
-//! [`compare`] puts published numbers beside ours; [`analyse`], [`embedding`] and [`density`] are the paper's analyses.
+//! memory is two ranks per answer, whatever the number of candidates. [`partial`] keeps them on disk, so that a killed run goes on.
+//! [`strata`] tells kinds of questions apart; [`ranks`] keeps a row per question, by which [`bootstrap`] compares two models.
+//! [`compare`] puts published numbers beside ours; [`analyse`], and its rooms are the paper's analyses.
 
 pub mod analyse;
 pub mod bootstrap;
 pub mod chart;
 pub mod compare;
 pub mod datasets;
-pub mod density;
+
 pub mod difference;
-pub mod embedding;
+pub mod partial;
+pub mod ranks;
+
 pub mod metrics;
 pub mod questions;
 pub mod rank;
-pub mod rank_rows;
-pub mod record;
+
 pub mod results;
 pub mod strata;
 
@@ -47,7 +48,7 @@ pub enum EvalError {
     NotFinite(#[from] NotFinite),
     /// What a killed run left cannot be gone on with.
     #[error(transparent)]
-    Record(#[from] record::RecordError),
+    Record(#[from] partial::RecordError),
     /// The dataset cannot be loaded.
     #[error(transparent)]
     Dataset(#[from] DatasetError),

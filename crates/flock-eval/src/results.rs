@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use rayon::prelude::*;
 
 use super::metrics::{Counted, Placed};
+use super::partial::{Begin, Done, Record};
 use super::questions::{Item, Questions, Side};
-use super::rank_rows::RankRow;
-use super::record::{Begin, Done, Record};
+use super::ranks::RankRow;
 use super::strata::{Strata, Stratum};
 use super::{EvalError, place_all};
 use crate::datasets::{Dataset, Group, Part, Split, TestSet, check};

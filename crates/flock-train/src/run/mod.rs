@@ -11,11 +11,11 @@ use flock_kernels::Engine;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Gradient;
-use super::metrics::Record;
-use super::settings::{lay_over, to_json};
-use super::state::StateError;
+use crate::Gradient;
 use crate::data::DataError;
+use crate::metrics::Record;
+use crate::settings::{lay_over, to_json};
+use crate::state::StateError;
 use flock_eval::EvalError;
 use flock_eval::datasets::DatasetError;
 use flock_model::bench::MACS_PER_POSITION;

@@ -1,11 +1,14 @@
 //! The paper's analyses that need a checkpoint: MRR against passes and against walks, and ablations that need no retraining.
 
+pub mod density;
+pub mod embedding;
+
 use serde::Serialize;
 
-use super::metrics::{Counted, Metrics, Placed};
-use super::questions::Questions;
-use super::{EvalError, batch_size, place, place_all};
 use crate::datasets::TestSet;
+use crate::metrics::{Counted, Metrics, Placed};
+use crate::questions::Questions;
+use crate::{EvalError, batch_size, place, place_all};
 use flock_model::checkpoint::{Averaging, Checkpoint, Metadata, Tensor, TensorError};
 use flock_model::ensemble::{Ask, Asker, combine};
 use flock_model::model::{Model, View};
