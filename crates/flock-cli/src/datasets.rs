@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use flock_kg::checkpoint::Task;
 use flock_kg::datasets::fetch::fetch;
 use flock_kg::datasets::{Dataset, check, registry};
-use flock_kg::eval::compare::Sheet;
+use flock_kg::eval::sheet::Sheet;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 

@@ -8,10 +8,13 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use flock_kg::checkpoint::Task;
 use flock_kg::datasets::{Dataset, Group, Split, registry};
-use flock_kg::eval::compare::{Published, Sheet, Style, caveat, compare};
+use flock_kg::eval::compare::{Style, caveat, compare};
+use flock_kg::eval::evaluate::{Choice, Progress};
 use flock_kg::eval::partial::Record;
+use flock_kg::eval::published::Published;
 use flock_kg::eval::ranks::{self, RankRow};
-use flock_kg::eval::results::{Choice, Progress, write_text};
+use flock_kg::eval::results::write_text;
+use flock_kg::eval::sheet::Sheet;
 use flock_kg::eval::{EvalError, Evaluation, Metrics, Settings, Tally, bootstrap, evaluate_ranked};
 use indicatif::{ProgressBar, ProgressStyle};
 

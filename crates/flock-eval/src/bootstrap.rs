@@ -6,8 +6,8 @@
 use flock_walk::{Key, Stream};
 use serde::Serialize;
 
-use super::compare::Sheet;
-use super::ranks::{PairedDataset, Pairs};
+use crate::ranks::{PairedDataset, Pairs};
+use crate::sheet::Sheet;
 use flock_model::checkpoint::Task;
 
 /// Draws of a bootstrap.

@@ -15,9 +15,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::metrics::Placed;
-use super::rank::Rank;
 use crate::difference::difference;
+use crate::rank::{Placed, Rank};
 
 const FORMAT: u32 = 2;
 

@@ -32,6 +32,21 @@ impl Rank {
     }
 }
 
+/// The rank of an answer, and what it was ranked by.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Placed {
+    /// Under the published protocol: filtered for entities, unfiltered for relations.
+    pub rank: Rank,
+    /// Filtered, for relations (for entities, the same).
+    pub filtered: Rank,
+    /// Whether a walk of some pass reached the answer.
+    pub reached: bool,
+    /// The answer's mean logit.
+    pub score: f64,
+    /// Candidates that it was ranked among under the published protocol, itself not counted.
+    pub rivals: u32,
+}
+
 /// The ranks of several true answers of one query among `candidates` candidates `0..candidates`, of which `known` (ascending)
 /// are known to be true.
 pub fn ranks(

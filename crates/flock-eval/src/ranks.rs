@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::EvalError;
-use super::metrics::Placed;
-use super::questions::{Item, Side};
-use super::strata::Stratum;
+use crate::error::EvalError;
+use crate::questions::{Item, Side};
+use crate::rank::Placed;
+use crate::strata::Stratum;
 use flock_model::checkpoint::Task;
 
 /// The columns, in order.

@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, HashSet};
 use flock_graph::{Topology, Triple};
 use serde::{Deserialize, Serialize};
 
-use super::metrics::{Placed, Tally};
-use super::questions::{Item, Side};
+use crate::metrics::Tally;
+use crate::questions::{Item, Side};
+use crate::rank::Placed;
 
 /// Distances beyond this are not told apart, nor from no path at all.
 pub const FARTHEST: u32 = 4;

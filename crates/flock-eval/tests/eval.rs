@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use flock_eval::analyse::density;
-use flock_eval::compare::Published;
 use flock_eval::datasets::{Dataset, DatasetError, Part, Split, check, registry};
+use flock_eval::evaluate::{Choice, Settings, evaluate};
 use flock_eval::partial::Record;
-use flock_eval::results::{Choice, Evaluation, Settings, evaluate};
-use flock_eval::{EvalError, Metrics, Side, analyse};
+use flock_eval::published::Published;
+use flock_eval::{EvalError, Evaluation, Metrics, Side, analyse};
 use flock_kernels::{Engine, Level, Precision};
 use flock_model::ModelName;
 use flock_model::checkpoint::{Metadata, Task};

@@ -7,7 +7,7 @@ use flock_kg::answers::ModelName;
 use flock_kg::bundled::default_checkpoint;
 use flock_kg::checkpoint::{Checkpoint, Task};
 use flock_kg::datasets::{Dataset, Part, Split};
-use flock_kg::eval::results::{Choice, Settings, evaluate};
+use flock_kg::eval::evaluate::{Choice, Settings, evaluate};
 use flock_kg::init::initial_weights;
 use flock_kg::kernels::{Engine, Level, Precision};
 use flock_kg::model::Model;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::metrics::Record;
+use crate::metrics::Record;
 use flock_eval::chart::{COLOURS, escape, nice, shorten, tick};
 
 const WIDTH: f64 = 800.0;

@@ -2,11 +2,11 @@
 
 use flock_kernels::adamw::AdamW;
 
-use super::config::OptimiserSection;
-use super::{Gradient, StepInput};
+use crate::config::OptimiserSection;
 use crate::optimise::{Schedule, average, clip};
 use flock_model::model::ModelError;
 use flock_model::parameters::Parameters;
+use flock_model::step::{Gradient, StepInput};
 
 /// Weights, and what the optimiser remembers.
 pub(crate) struct Learner {

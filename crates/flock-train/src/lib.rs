@@ -16,15 +16,16 @@ pub mod optimise;
 pub mod petals;
 mod run;
 pub mod settings;
+mod start;
 pub mod state;
 mod trainer;
 mod validate;
 
-pub use config::{PetalsConfig, PetalsProtocol, TrainConfig};
+pub use config::TrainConfig;
 pub use flock_eval::datasets::{DatasetError, Fingerprint};
 pub use flock_model::plain_step::PlainGradient;
 pub use flock_model::step::{BaseLoss, Example, Gradient, Loss, StepInput, StepOutput};
-pub use petals::{MARGIN, PetalsReport, petals};
+pub use petals::{MARGIN, PetalsConfig, PetalsProtocol, PetalsReport, petals};
 pub use run::{BUNDLED, Event, Progress, RunContext, TrainError};
 pub use settings::{ConfigError, Settings};
 pub use state::StateError;

@@ -12,19 +12,20 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::config::{BaseLossName, ScheduleName, TrainConfig, WalkCount};
-use super::learner::{Learner, Learnt, StepFailure};
-use super::metrics::{self, Metrics, Record};
-use super::run::{BUNDLED, Event, Meter, Pending, RunContext, RunDir, TrainError, io_error, useful_macs};
-use super::settings::to_json;
-use super::{Example, StepInput, curve, state, validate};
+use crate::config::{BaseLossName, ScheduleName, TrainConfig};
 use crate::data::{DataState, Feed, Origin};
+use crate::learner::{Learner, Learnt, StepFailure};
+use crate::metrics::{self, Metrics, Record};
+use crate::run::{Event, Meter, Pending, RunContext, RunDir, TrainError, io_error, useful_macs};
+use crate::settings::to_json;
+use crate::start::{config_hash, first_weights};
+use crate::{curve, state, validate};
 use flock_eval::datasets::{self, Fingerprint, NamedGraph, TestSet};
 use flock_model::checkpoint::{Checkpoint, Metadata, Task};
-use flock_model::files::{sha256_hex, write_atomically};
-use flock_model::init::initial_weights;
+use flock_model::files::write_atomically;
 use flock_model::model::{Model, View};
 use flock_model::parameters::Parameters;
+use flock_model::step::{Example, StepInput};
 
 /// Keys that may change when a run is resumed: they do not change the weights. Graphs are compared by content.
 const FREE: [&str; 5] = ["threads", "data.graphs", "output.dir", "output.log_every", "output.save_seconds"];
@@ -465,98 +466,6 @@ fn in_todays_words(config: &Value) -> Value {
         loss.entry("base").or_insert(to_json(&BaseLossName::MeanBce));
     }
     config
-}
-
-/// Tells configs apart that make different weights.
-fn config_hash(config: &TrainConfig) -> String {
-    let mut config = config.clone();
-    config.threads = None;
-    config.steps = 0;
-    config.output = Default::default();
-    sha256_hex(to_json(&config).to_string().as_bytes())
-}
-
-/// What training starts from, with the metadata that its checkpoints will have.
-fn first_weights(
-    config: &TrainConfig,
-    graphs: &[Fingerprint],
-    bundled: Option<fn(Task) -> Checkpoint>,
-) -> Result<Checkpoint, TrainError> {
-    let count = graphs.len().max(1) as f64;
-    let mean_nodes = graphs.iter().map(|g| f64::from(g.entities)).sum::<f64>() / count;
-    let mean_triples = graphs.iter().map(|g| g.triples as f64).sum::<f64>() / count;
-    let names = graphs.iter().map(|g| g.name.clone());
-    let note = |how: String| {
-        let version = env!("CARGO_PKG_VERSION");
-        let made = format!("{how} by flock-kg {version}, seed {}, config {}", config.seed, &config_hash(config)[..12]);
-        Some(config.model.note.as_ref().map_or(made.clone(), |note| format!("{note}; {made}")))
-    };
-    let Some(path) = &config.model.from else {
-        let published = Metadata::published(config.task);
-        let mut meta = Metadata {
-            updates: config.model.updates.unwrap_or(published.updates),
-            length: config.model.length.unwrap_or(published.length),
-            processor: config.model.processor.unwrap_or(published.processor),
-            consensus: config.model.consensus.unwrap_or(published.consensus),
-            balanced_on_query_relation: config.walks.balanced_on_query_relation,
-            backtrack: config.walks.backtrack,
-            all_at_query: config.walks.all_at_query,
-            n_train: config.walks.n_train,
-            mean_nodes,
-            mean_triples,
-            graphs: names.collect(),
-            licence: "MIT OR Apache-2.0".to_string(),
-            note: note("trained".to_string()),
-            ..published
-        };
-        config.walks.set_restarts(&mut meta);
-        return Ok(initial_weights(meta, config.seed)?);
-    };
-    let mut checkpoint = match bundled {
-        Some(bundled) if path == Path::new(BUNDLED) => bundled(config.task),
-        _ => Checkpoint::read(path)?,
-    };
-    let meta = &mut checkpoint.meta;
-    let start = |reason: String| Err(TrainError::Start { file: path.display().to_string(), reason });
-    if meta.task != config.task {
-        return start(format!("predicts {}, but the config has task = \"{}\"", plural(meta.task), config.task));
-    }
-    let asked = &config.model;
-    let sizes = [
-        ("updates", asked.updates.map(Value::from), Value::from(meta.updates)),
-        ("length", asked.length.map(Value::from), Value::from(meta.length)),
-        ("processor", asked.processor.as_ref().map(to_json), to_json(&meta.processor)),
-        ("consensus", asked.consensus.as_ref().map(to_json), to_json(&meta.consensus)),
-    ];
-    for (key, asked, has) in sizes {
-        if let Some(asked) = asked.filter(|asked| *asked != has) {
-            return start(format!("has {key} {has}, but the config has model.{key} = {asked}"));
-        }
-    }
-    // A model that has learnt from such walks is asked with them, and stays so.
-    meta.balanced_on_query_relation |= config.walks.balanced_on_query_relation;
-    meta.backtrack |= config.walks.backtrack;
-    meta.all_at_query |= config.walks.all_at_query;
-    config.walks.set_restarts(meta);
-    // With its own rule the model gets on a graph at test time as many walks as in training. Another count is kept as a rule
-    // that gives it on these graphs; on pieces of them it says nothing of whole graphs.
-    if let (WalkCount::Fixed(n), None) = (config.walks.n, config.data.subgraph) {
-        (meta.n_train, meta.mean_nodes, meta.mean_triples) = (n, mean_nodes, mean_triples);
-    }
-    for name in names {
-        if !meta.graphs.contains(&name) {
-            meta.graphs.push(name);
-        }
-    }
-    meta.note = note(format!("trained further from {}", &checkpoint.hash[..12]));
-    Ok(checkpoint)
-}
-
-fn plural(task: Task) -> &'static str {
-    match task {
-        Task::Entity => "entities",
-        Task::Relation => "relations",
-    }
 }
 
 #[cfg(test)]

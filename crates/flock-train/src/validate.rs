@@ -1,7 +1,7 @@
 //! Validation: mean reciprocal rank of held-out answers, as in [`eval`](flock_eval). A graph's MRR is the mean over its questions,
 //! a run's score the mean over its graphs.
 
-use super::config::TrainConfig;
+use crate::config::TrainConfig;
 use flock_eval::datasets::TestSet;
 use flock_eval::{Counted, EvalError, Questions, place_all};
 use flock_model::ensemble::Ask;

@@ -6,13 +6,9 @@
 //! | validated on the inference graph (ILPC, InGram) | inference | inference | inference, valid, test | inference, valid, test |
 //! | validated on the training graph (GraIL, HM, MTDEA) | train | inference | train, valid | inference, test |
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-
-use super::DatasetError;
 
 /// A file of the layout: `train.txt`, `inference.txt`, `valid.txt` or `test.txt`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -147,54 +143,4 @@ impl Protocol {
     pub fn drops_unknown(&self, split: Split) -> bool {
         split == Split::Valid && self.kind == SplitKind::InductiveEr && self.valid_graph == Part::Train
     }
-}
-
-/// What `meta.json` says; a transductive dataset where it says nothing.
-#[derive(Debug, Deserialize)]
-struct Meta {
-    #[serde(default)]
-    name: String,
-    split: Option<SplitKind>,
-    valid_graph: Option<Part>,
-    filter: Option<Filter>,
-    #[serde(default)]
-    entity_task: String,
-    #[serde(default)]
-    sha256: BTreeMap<Part, String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Filter {
-    valid: Vec<Part>,
-    #[serde(default)]
-    test: Vec<Part>,
-}
-
-/// What the `meta.json` of a directory states.
-pub(super) struct Said {
-    pub name: String,
-    pub protocol: Protocol,
-    pub sha256: BTreeMap<Part, String>,
-}
-
-/// Reads `meta.json`; `None` without such a file.
-pub(super) fn read_meta(dir: &Path) -> Result<Option<Said>, DatasetError> {
-    let path = dir.join("meta.json");
-    let file = path.display().to_string();
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(DatasetError::Meta { file, reason: e.to_string() }),
-    };
-    let meta: Meta = serde_json::from_str(&text).map_err(|e| DatasetError::Meta { file, reason: e.to_string() })?;
-    let kind = meta.split.unwrap_or(SplitKind::Transductive);
-    let published = Protocol::published(kind, meta.valid_graph.unwrap_or(Part::Train), meta.entity_task != "t");
-    let protocol = match meta.filter {
-        None => published,
-        Some(Filter { valid, test }) => {
-            let test = if test.is_empty() { published.test_filter.clone() } else { test };
-            Protocol { valid_filter: valid, test_filter: test, ..published }
-        }
-    };
-    Ok(Some(Said { name: meta.name, protocol, sha256: meta.sha256 }))
 }

@@ -29,9 +29,11 @@
 //! `(r⁻¹, 1)` or `(r⁻¹, 0)`, as in a run of the published code with inverses added, which solved all 44 instances sampled. The symmetry
 //! above extends to them (`r⁻¹ ↦ permutation(r)⁻¹`), so the graphs are no easier for it.
 
+mod config;
 mod drawing;
 mod run;
 
+pub use config::{PetalsConfig, PetalsProtocol};
 pub use run::{MARGIN, PetalsReport, petals};
 
 pub use drawing::svg;

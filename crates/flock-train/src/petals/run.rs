@@ -16,20 +16,21 @@ use flock_walk::Key;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::config::{PetalsConfig, PetalsProtocol, ScheduleName};
+use crate::config::ScheduleName;
 use crate::data::Order;
 use crate::learner::{Learner, StepFailure};
 use crate::metrics::{Metrics, Record};
-use crate::petals::{PetalsInstance, instances};
+use crate::petals::{PetalsConfig, PetalsInstance, PetalsProtocol, instances};
 use crate::run::{Event, Meter, Pending, RunContext, RunDir, TrainError, io_error, useful_macs};
 use crate::settings::to_json;
-use crate::{BaseLoss, Example, StepInput, state};
+use crate::state;
 use flock_eval::datasets::DatasetError;
 use flock_model::checkpoint::{Metadata, Task};
 use flock_model::ensemble::{Ask, Asker};
 use flock_model::init::initial_weights;
 use flock_model::model::{Model, View};
 use flock_model::parameters::Parameters;
+use flock_model::step::{BaseLoss, Example, StepInput};
 
 /// How far the true target's logit must be above the false one's.
 pub const MARGIN: f64 = 0.1;

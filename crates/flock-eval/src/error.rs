@@ -1,0 +1,53 @@
+//! Why an evaluation stops.
+
+use crate::datasets::DatasetError;
+use crate::partial::RecordError;
+use flock_model::ensemble::NotFinite;
+use flock_model::model::ModelError;
+
+/// Why an evaluation stops.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EvalError {
+    /// The model does not fit, or a query does not fit the graph.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The model's scores are no numbers.
+    #[error(transparent)]
+    NotFinite(#[from] NotFinite),
+    /// What a killed run left cannot be gone on with.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The dataset cannot be loaded.
+    #[error(transparent)]
+    Dataset(#[from] DatasetError),
+    /// Some other file.
+    #[error("{file}: {source}")]
+    File {
+        /// The file.
+        file: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Not a list of results.
+    #[error("{file}: not results of flock-kg eval: {reason}")]
+    Results {
+        /// The file.
+        file: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Not a file of ranks.
+    #[error("{file}:{line}: {reason}")]
+    Ranks {
+        /// The file.
+        file: String,
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Told to stop.
+    #[error("stopped")]
+    Stopped,
+}
