@@ -6,18 +6,18 @@ use std::sync::atomic::AtomicBool;
 use clap::{Arg, ArgAction};
 use flock_kg::bundled::{self, default_checkpoint};
 use flock_kg::checkpoint::{Checkpoint, Processor, Task};
-use flock_kg::datasets::{Dataset, Group, TestSet};
+use flock_kg::datasets::{Dataset, DatasetGroup, TestSet};
 use flock_kg::ensemble::Ask;
-use flock_kg::eval::analyse::{Tried, Variant, density, embedding, once, passes};
+use flock_kg::eval::analyse::{Trial, Variant, density, embedding, once, passes};
 use flock_kg::eval::compare::{Style, caveat, compare};
-use flock_kg::eval::evaluate::{Choice, Progress};
-use flock_kg::eval::published::Published;
+use flock_kg::eval::evaluate::{Choice, EvalProgress};
+use flock_kg::eval::published::PublishedNumbers;
 use flock_kg::eval::results::{read, write_text};
 use flock_kg::eval::sheet::Sheet;
-use flock_kg::eval::{EvalError, Evaluation, Settings};
+use flock_kg::eval::{EvalError, EvalSettings, Evaluation};
 use flock_kg::kernels::Engine;
 use flock_kg::model::Model;
-use flock_kg::plot::{self, Axis, Point, Series};
+use flock_kg::plot::{self, Axis, LabelledPoint, Series};
 use rayon::ThreadPool;
 
 use crate::args::ModelArgs;
@@ -181,7 +181,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Density(args) => densities(&args),
         Command::Compare(args) => {
             let results = read(&args.results).map_err(error)?;
-            let published = Published::read(&args.published).map_err(error)?;
+            let published = PublishedNumbers::read(&args.published).map_err(error)?;
             let results: Vec<&Evaluation> = results.iter().collect();
             if let Some(caveat) = caveat(&results) {
                 say!("{caveat}");
@@ -192,7 +192,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
 }
 
 /// Prints our results beside published ones.
-pub fn beside(results: &[&Evaluation], published: &Published, form: Form) -> Result<(), Failure> {
+pub fn beside(results: &[&Evaluation], published: &PublishedNumbers, form: Form) -> Result<(), Failure> {
     let style = match form {
         Form::Table => Style::Marked("", "*"),
         Form::Markdown => Style::Marked("**", "**"),
@@ -232,7 +232,7 @@ impl Bench {
         work: impl FnOnce(&mut dyn FnMut(usize, usize) -> bool) -> Result<T, EvalError>,
     ) -> Result<T, Failure> {
         let show = Show::new(name);
-        let result = work(&mut |done, total| show.tell(Progress { done, total, now: done }, &self.stop));
+        let result = work(&mut |done, total| show.tell(EvalProgress { done, total, now: done }, &self.stop));
         show.end();
         match result {
             Err(EvalError::Stopped) => std::process::exit(130),
@@ -247,14 +247,14 @@ impl Bench {
         format!("{name} ({})", &self.checkpoint.hash[..12])
     }
 
-    fn subtitle(&self, settings: &Settings) -> String {
+    fn subtitle(&self, settings: &EvalSettings) -> String {
         let limit = settings.limit.map_or("all triples".to_string(), |n| format!("{n} triples of each, sampled"));
         format!("{}, {}, {limit}, seed {}", self.who(), settings.split, settings.seed)
     }
 }
 
 /// The triples of a dataset that are predicted, and how.
-fn load(dataset: &Dataset, model: &Model, settings: &Settings) -> Result<(TestSet, Ask), Failure> {
+fn load(dataset: &Dataset, model: &Model, settings: &EvalSettings) -> Result<(TestSet, Ask), Failure> {
     let mut set = dataset.test_set(settings.split).map_err(error)?;
     if let Some(limit) = settings.limit {
         set.sample(limit, settings.seed);
@@ -296,7 +296,7 @@ fn over_walks(args: &Counted) -> Result<(), Failure> {
     let (settings, counts) = (args.run.how.settings(), args.counts(&[16, 32, 64, 128]));
     let (mut all, mut rings) = (Vec::new(), Vec::new());
     for dataset in find(&args.run.data, &args.run.datasets)? {
-        let (set, ask) = load(&dataset, &model, &Settings { walks: Choice::Rule, ..settings })?;
+        let (set, ask) = load(&dataset, &model, &EvalSettings { walks: Choice::Rule, ..settings })?;
         let mut with_rule = counts.clone();
         with_rule.push(ask.walks);
         with_rule.sort_unstable();
@@ -321,7 +321,7 @@ fn curves(
     title: &str,
     subtitle: &str,
     label: &str,
-    all: &[(String, Vec<Tried>)],
+    all: &[(String, Vec<Trial>)],
     rings: &[Option<(f64, f64)>],
     drawn: &Drawn,
 ) -> Result<(), Failure> {
@@ -329,7 +329,7 @@ fn curves(
     let mut counts: Vec<u32> = all.iter().flat_map(|(_, tried)| tried).filter_map(|t| t.setting.parse().ok()).collect();
     counts.sort_unstable();
     counts.dedup();
-    let at = |t: &Tried| (t.setting.parse::<f64>().unwrap_or(f64::NAN), t.metrics.mrr);
+    let at = |t: &Trial| (t.setting.parse::<f64>().unwrap_or(f64::NAN), t.metrics.mrr);
     let mut series: Vec<Series> = all
         .iter()
         .enumerate()
@@ -342,7 +342,7 @@ fn curves(
         .collect();
     if all.len() > 1 {
         let mean = |count: &u32| {
-            let of = |tried: &Vec<Tried>| tried.iter().find(|t| t.setting == count.to_string()).map(|t| t.metrics.mrr);
+            let of = |tried: &Vec<Trial>| tried.iter().find(|t| t.setting == count.to_string()).map(|t| t.metrics.mrr);
             let values: Option<Vec<f64>> = all.iter().map(|(_, tried)| of(tried)).collect();
             values.map(|v| (f64::from(*count), v.iter().sum::<f64>() / v.len() as f64))
         };
@@ -355,9 +355,9 @@ fn curves(
     draw(&picture, drawn)
 }
 
-fn report(label: &str, all: &[(String, Vec<Tried>)], drawn: &Drawn) -> Result<(), Failure> {
+fn report(label: &str, all: &[(String, Vec<Trial>)], drawn: &Drawn) -> Result<(), Failure> {
     let header = ["dataset", label, "MRR", "Hits@1", "Hits@3", "Hits@10", "mean rank", "coverage"];
-    let row = |name: &String, t: &Tried| {
+    let row = |name: &String, t: &Trial| {
         let (m, digits) = (&t.metrics, |x: f64| format!("{x:.4}"));
         let mut row = vec![name.clone(), t.setting.clone()];
         row.extend([m.mrr, m.hits1, m.hits3, m.hits10].map(digits));
@@ -380,7 +380,7 @@ fn ablations(args: &Run) -> Result<(), Failure> {
     let model = bench.model(&bench.checkpoint)?;
     let settings = args.how.settings();
     let datasets = find(&args.data, &args.datasets)?;
-    let mut all: Vec<(String, Vec<Tried>)> = Vec::new();
+    let mut all: Vec<(String, Vec<Trial>)> = Vec::new();
     // Only anonymous names depend on the length in the recurrent model.
     let possible = |v: &&Variant| **v != Variant::HalfLength || bench.checkpoint.meta.processor == Processor::Gru;
     let variants: Vec<Variant> = Variant::ALL.iter().filter(possible).copied().collect();
@@ -431,10 +431,10 @@ fn relations(args: &Relations) -> Result<(), Failure> {
     let found = embedding::relations(&model, topology, ask, args.questions as usize, &bench.pool).map_err(error)?;
     let vectors: Vec<Vec<f64>> = found.iter().map(|(_, v)| v.clone()).collect();
     let (places, share) = embedding::plane(&vectors);
-    let points: Vec<Point> = found
+    let points: Vec<LabelledPoint> = found
         .iter()
         .zip(&places)
-        .map(|((r, _), (x, y))| Point { x: *x, y: *y, label: names.get(*r).to_string(), class: 0 })
+        .map(|((r, _), (x, y))| LabelledPoint { x: *x, y: *y, label: names.get(*r).to_string(), class: 0 })
         .collect();
     let rows = points.iter().map(|p| vec![p.label.clone(), format!("{:.4}", p.x), format!("{:.4}", p.y)]).collect();
     print(&Sheet { header: ["relation", "first", "second"].map(String::from).to_vec(), rows }, args.run.drawn.format)?;
@@ -455,13 +455,13 @@ fn relations(args: &Relations) -> Result<(), Failure> {
 }
 
 fn densities(args: &Density) -> Result<(), Failure> {
-    let published = Published::read(&args.published).map_err(error)?;
+    let published = PublishedNumbers::read(&args.published).map_err(error)?;
     let results = args.results.as_deref().map(read).transpose().map_err(error)?;
     let system = published.systems().last().cloned().unwrap_or_default();
     let (who, ours): (String, Vec<(&str, f64)>) = match &results {
         Some(results) => {
             let entity = results.iter().filter(|e| e.task == Task::Entity);
-            ("ours".to_string(), entity.map(|e| (e.dataset.as_str(), e.counted.all.pessimistic.mrr)).collect())
+            ("ours".to_string(), entity.map(|e| (e.dataset.as_str(), e.summary.all.pessimistic.mrr)).collect())
         }
         None => (system.clone(), published.mrr(&system)),
     };
@@ -483,13 +483,16 @@ fn densities(args: &Density) -> Result<(), Failure> {
     if args.drawn.format == Form::Table {
         println(&found)?;
     }
-    let class = |g: Group| Group::ALL.iter().position(|other| *other == g).unwrap_or(0);
-    let points: Vec<Point> = gains
+    let class = |g: DatasetGroup| DatasetGroup::ALL.iter().position(|other| *other == g).unwrap_or(0);
+    let points: Vec<LabelledPoint> = gains
         .iter()
-        .map(|g| Point { x: g.density, y: g.gain * 100.0, label: g.dataset.clone(), class: class(g.group) })
+        .map(|g| LabelledPoint { x: g.density, y: g.gain * 100.0, label: g.dataset.clone(), class: class(g.group) })
         .collect();
-    let classes: Vec<String> =
-        Group::ALL.iter().filter(|g| gains.iter().any(|x| x.group == **g)).map(Group::to_string).collect();
+    let classes: Vec<String> = DatasetGroup::ALL
+        .iter()
+        .filter(|g| gains.iter().any(|x| x.group == **g))
+        .map(DatasetGroup::to_string)
+        .collect();
     let title = format!("Gain of {who} over {} in zero-shot MRR against the density of the graph", args.over);
     let label = format!("gain over {} in MRR, %", args.over);
     let powers = || gains.iter().map(|g| g.density.log10());

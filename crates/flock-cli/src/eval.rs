@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use flock_kg::checkpoint::Task;
-use flock_kg::datasets::{Dataset, Group, Split, registry};
+use flock_kg::datasets::{Dataset, DatasetGroup, Split, registry};
 use flock_kg::eval::compare::{Style, caveat, compare};
-use flock_kg::eval::evaluate::{Choice, Progress};
-use flock_kg::eval::partial::Record;
-use flock_kg::eval::published::Published;
+use flock_kg::eval::evaluate::{Choice, EvalProgress};
+use flock_kg::eval::partial::PartialRun;
+use flock_kg::eval::published::PublishedNumbers;
 use flock_kg::eval::ranks::{self, RankRow};
 use flock_kg::eval::results::write_text;
 use flock_kg::eval::sheet::Sheet;
-use flock_kg::eval::{EvalError, Evaluation, Metrics, Settings, Tally, bootstrap, evaluate_ranked};
+use flock_kg::eval::{EvalError, EvalSettings, Evaluation, RankMetrics, TieMetrics, bootstrap, evaluate_ranked};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::analyse::beside;
@@ -106,8 +106,8 @@ pub struct How {
 
 impl How {
     /// The same for the library.
-    pub fn settings(&self) -> Settings {
-        Settings {
+    pub fn settings(&self) -> EvalSettings {
+        EvalSettings {
             split: if self.split == SplitArg::Valid { Split::Valid } else { Split::Test },
             walks: self.walks,
             passes: self.passes,
@@ -167,10 +167,10 @@ fn passes(text: &str) -> Result<Choice, String> {
 pub fn run(args: Args) -> Result<(), Failure> {
     // Whatever can be refused is refused before the first query is asked.
     let datasets = find(&args.data, &args.datasets)?;
-    let published: Vec<(&PathBuf, Published)> = args
+    let published: Vec<(&PathBuf, PublishedNumbers)> = args
         .compare
         .iter()
-        .map(|path| Ok((path, Published::read(path).map_err(error)?)))
+        .map(|path| Ok((path, PublishedNumbers::read(path).map_err(error)?)))
         .collect::<Result<_, Failure>>()?;
     let theirs = args.against.as_deref().map(ranks::read).transpose().map_err(error)?;
     let models = Models::open(&args.model.model, models::engine(args.model.precision)?)?;
@@ -193,7 +193,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         name.push(".partial");
         PathBuf::from(name)
     });
-    let mut record = partial.as_deref().map(|path| Record::open(path, args.fresh)).transpose().map_err(error)?;
+    let mut record = partial.as_deref().map(|path| PartialRun::open(path, args.fresh)).transpose().map_err(error)?;
     let stop = on_interrupt("stopping after these queries")?;
 
     // With --out there is work to do even if nobody reads the table any more.
@@ -208,7 +208,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         let loaded = models.get(task)?;
         let show = Show::new(format!("{} ({}/{})", dataset.name, number + 1, datasets.len() * tasks.len()));
         let settings = args.how.settings();
-        let mut watch = |p: Progress| show.tell(p, &stop);
+        let mut watch = |p: EvalProgress| show.tell(p, &stop);
         let result =
             evaluate_ranked(dataset, &loaded.model, &loaded.name, &settings, &pool, record.as_mut(), &mut watch);
         show.end();
@@ -254,9 +254,10 @@ pub fn run(args: Args) -> Result<(), Failure> {
 pub fn find(data: &Path, names: &[String]) -> Result<Vec<Dataset>, Failure> {
     let mut found: Vec<Dataset> = Vec::new();
     for name in names {
-        let group = Group::ALL.into_iter().find(|g| g.to_string() == *name);
+        let group = DatasetGroup::ALL.into_iter().find(|g| g.to_string() == *name);
         let members: Vec<&str> = if group.is_some() || name == "all" {
-            let is_member = |e: &&registry::Entry| group.is_none_or(|g| g == e.group) && data.join(e.name).is_dir();
+            let is_member =
+                |e: &&registry::RegistryEntry| group.is_none_or(|g| g == e.group) && data.join(e.name).is_dir();
             let members: Vec<&str> = registry::entries().iter().filter(is_member).map(|e| e.name).collect();
             if members.is_empty() {
                 return Err(Failure::Error(format!("{}: no dataset of {name} there", data.display())));
@@ -320,21 +321,21 @@ impl Rows {
             }
             Some(_) => {}
         }
-        let interval = e.counted.interval.map_or("–".to_string(), |i| format!("{:.4}", i.mrr));
+        let interval = e.summary.interval.map_or("–".to_string(), |i| format!("{:.4}", i.mrr));
         let first = [
             e.dataset.clone(),
             e.task.to_string(),
-            e.counted.all.queries.to_string(),
+            e.summary.all.queries.to_string(),
             e.protocol.n.to_string(),
             e.protocol.passes.to_string(),
         ];
-        self.row(&first, &e.counted.all.pessimistic, interval, Some(e.counted.coverage), Some(e.seconds))
+        self.row(&first, &e.summary.all.pessimistic, interval, Some(e.summary.coverage), Some(e.seconds))
     }
 
     fn row(
         &self,
         first: &[String; 5],
-        m: &Metrics,
+        m: &RankMetrics,
         interval: String,
         coverage: Option<f64>,
         seconds: Option<f64>,
@@ -374,14 +375,14 @@ impl Rows {
             return write(if self.count == 0 { "[]\n" } else { "\n]\n" });
         }
         for task in [Task::Entity, Task::Relation] {
-            let of = |keep: &dyn Fn(Group) -> bool| -> Vec<&Evaluation> {
+            let of = |keep: &dyn Fn(DatasetGroup) -> bool| -> Vec<&Evaluation> {
                 results.iter().filter(|e| e.task == task && keep(e.group)).collect()
             };
-            for group in Group::ALL {
+            for group in DatasetGroup::ALL {
                 self.mean(&format!("mean {group}"), task, &of(&|g| g == group))?;
             }
-            let all = of(&|g| g != Group::Pretraining);
-            let groups = Group::ALL.iter().filter(|g| all.iter().any(|e| e.group == **g)).count();
+            let all = of(&|g| g != DatasetGroup::Pretraining);
+            let groups = DatasetGroup::ALL.iter().filter(|g| all.iter().any(|e| e.group == **g)).count();
             if groups > 1 {
                 self.mean("mean", task, &all)?;
             }
@@ -393,13 +394,13 @@ impl Rows {
         if of.len() < 2 {
             return Ok(());
         }
-        let all: Vec<Metrics> = of.iter().map(|e| e.counted.all.pessimistic).collect();
+        let all: Vec<RankMetrics> = of.iter().map(|e| e.summary.all.pessimistic).collect();
         let first = [format!("{name} ({})", of.len()), task.to_string(), String::new(), String::new(), String::new()];
         // Samples of different datasets are independent.
         let half =
-            of.iter().map(|e| e.counted.interval.map_or(0.0, |i| i.mrr).powi(2)).sum::<f64>().sqrt() / of.len() as f64;
-        let coverage = of.iter().map(|e| e.counted.coverage).sum::<f64>() / of.len() as f64;
-        self.row(&first, &Metrics::mean(&all), format!("{half:.4}"), Some(coverage), None)
+            of.iter().map(|e| e.summary.interval.map_or(0.0, |i| i.mrr).powi(2)).sum::<f64>().sqrt() / of.len() as f64;
+        let coverage = of.iter().map(|e| e.summary.coverage).sum::<f64>() / of.len() as f64;
+        self.row(&first, &RankMetrics::mean(&all), format!("{half:.4}"), Some(coverage), None)
     }
 }
 
@@ -438,14 +439,14 @@ fn details(e: &Evaluation, form: Form) -> Result<(), Failure> {
     })?;
     let header = ["what", "queries", "MRR", "Hits@1", "Hits@3", "Hits@10", "mean rank", "coverage"];
     let mut sheet = Sheet { header: header.map(String::from).to_vec(), rows: Vec::new() };
-    let mut add = |what: &str, queries: usize, m: &Metrics, coverage: Option<f64>| {
+    let mut add = |what: &str, queries: usize, m: &RankMetrics, coverage: Option<f64>| {
         let number = |x: f64| format!("{x:.4}");
         let mut row = vec![what.to_string(), queries.to_string(), number(m.mrr), number(m.hits1), number(m.hits3)];
         row.extend([number(m.hits10), format!("{:.1}", m.mean_rank), coverage.map_or(String::new(), number)]);
         sheet.rows.push(row);
     };
-    let c = &e.counted;
-    let mut three = |what: &str, t: &Tally| {
+    let c = &e.summary;
+    let mut three = |what: &str, t: &TieMetrics| {
         add(&format!("{what}, pessimistic"), t.queries, &t.pessimistic, None);
         add(&format!("{what}, realistic"), t.queries, &t.realistic, None);
         add(&format!("{what}, optimistic"), t.queries, &t.optimistic, None);
@@ -466,13 +467,13 @@ fn details(e: &Evaluation, form: Form) -> Result<(), Failure> {
         add(&format!("distance {distance}"), t.queries, &t.pessimistic, None);
     }
     for r in &c.relations {
-        add(&format!("relation {}", r.relation), r.tally.queries, &r.tally.pessimistic, Some(r.coverage));
+        add(&format!("relation {}", r.relation), r.metrics.queries, &r.metrics.pessimistic, Some(r.coverage));
     }
     print(&sheet, form)
 }
 
 /// Ours beside published numbers. A file that is named after a task is for that task.
-fn comparison(path: &Path, published: &Published, results: &[Evaluation], args: &Args) -> Result<(), Failure> {
+fn comparison(path: &Path, published: &PublishedNumbers, results: &[Evaluation], args: &Args) -> Result<(), Failure> {
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().to_lowercase());
     let named = [Task::Entity, Task::Relation].into_iter().find(|t| name.contains(&t.to_string()));
     let of: Vec<&Evaluation> = results.iter().filter(|e| named.is_none_or(|task| task == e.task)).collect();
@@ -545,7 +546,7 @@ impl Show {
     }
 
     /// Tells; false if the run is to stop.
-    pub fn tell(&self, p: Progress, stop: &AtomicBool) -> bool {
+    pub fn tell(&self, p: EvalProgress, stop: &AtomicBool) -> bool {
         let rate = p.now as f64 / self.started.elapsed().as_secs_f64().max(1e-9);
         let left = Duration::from_secs_f64((p.total - p.done) as f64 / rate.max(1e-9));
         let message = format!("{} · {rate:.1} queries/s · {} left", self.name, duration(left));

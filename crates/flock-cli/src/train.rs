@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use flock_kg::gradient::FastGradient;
 use flock_kg::kernels::{Precision, peak};
-use flock_kg::train::{Event, Progress, RunContext, Settings, Summary, TrainConfig, TrainError, train};
+use flock_kg::train::{Event, RunContext, Settings, StepProgress, TrainConfig, TrainError, TrainSummary, train};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
@@ -140,7 +140,7 @@ pub fn run(flags: &Common, config: &TrainConfig, dir: PathBuf) -> Result<(), Fai
     Ok(())
 }
 
-fn describe(s: &Summary) -> String {
+fn describe(s: &TrainSummary) -> String {
     let mut lines = vec![format!("{} model, trained on {}", s.task, s.graphs.join(", "))];
     lines.push(format!("  steps     {} in {:.1} minutes", s.steps, s.minutes));
     lines.extend(s.loss.map(|loss| format!("  loss      {loss:.4}")));
@@ -262,7 +262,7 @@ impl Show {
         }
     }
 
-    fn step(&mut self, p: &Progress) {
+    fn step(&mut self, p: &StepProgress) {
         if let Some(bar) = &self.bar {
             bar.set_length(p.steps);
             bar.set_position(p.step);
@@ -280,7 +280,7 @@ impl Show {
     }
 }
 
-fn status(p: &Progress) -> String {
+fn status(p: &StepProgress) -> String {
     let ratio = p.ratio.map_or(String::new(), |r| format!(" · {r:.2} of peak"));
     format!("loss {:.4} · {:.2} steps/s{ratio} · {} left", p.loss, p.steps_per_s, duration(p.left))
 }

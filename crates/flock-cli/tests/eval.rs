@@ -3,8 +3,8 @@
 mod common;
 
 use common::Place;
-use flock_kg::eval::partial::{Begin, Record};
-use flock_kg::eval::{Placed, Rank};
+use flock_kg::eval::partial::{PartialRun, RunKey};
+use flock_kg::eval::{AnswerRank, Rank};
 use serde_json::Value;
 
 /// A dataset `Toy` and one that is called like a graph of the registry.
@@ -72,23 +72,23 @@ fn a_cut_off_run_goes_on() {
     assert_eq!((&resumed[0]["mrr"], &resumed[0]["relations"]), (&straight[0]["mrr"], &straight[0]["relations"]));
     // What is on record is not asked again: here four queries whose answers are said to be first.
     let partial = place.path("r.json.partial");
-    let begin = Begin {
+    let key = RunKey {
         dataset: "Toy".to_string(),
         task: "entity".to_string(),
         split: "test".to_string(),
         protocol: straight[0]["protocol"].clone(),
     };
     let rank = Rank { higher: 0, ties: 0 };
-    let mut record = Record::open(&partial, false).unwrap();
-    record.begin(&begin, Some).unwrap();
-    record.append(4, 1.0, &[Placed { rank, filtered: rank, reached: true, score: 0.5, rivals: 19 }; 4]).unwrap();
+    let mut record = PartialRun::open(&partial, false).unwrap();
+    record.resume(&key, Some).unwrap();
+    record.append(4, 1.0, &[AnswerRank { rank, filtered: rank, reached: true, score: 0.5, rivals: 19 }; 4]).unwrap();
     drop(record);
     let resumed = place.run(&many).json_text();
     let mrr = |run: &Value| run[0]["mrr"].as_f64().unwrap();
     assert!(mrr(&resumed) > mrr(&straight) && mrr(&resumed) >= 4.0 / 12.0, "{} {}", mrr(&resumed), mrr(&straight));
     // Nor are places used that were taken among other known answers.
-    let mut record = Record::open(&partial, false).unwrap();
-    record.begin(&begin, Some).unwrap();
+    let mut record = PartialRun::open(&partial, false).unwrap();
+    record.resume(&key, Some).unwrap();
     drop(record);
     let valid = std::fs::read_to_string(place.path("kg/Toy/valid.txt")).unwrap();
     place.write("kg/Toy/valid.txt", valid.clone() + "e1\tjump\te2\n");

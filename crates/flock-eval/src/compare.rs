@@ -1,20 +1,20 @@
 //! Our numbers beside published ones: a table with differences, the best of each row, and means over groups.
 
-use crate::datasets::{Group, Split};
-use crate::published::Published;
+use crate::datasets::{DatasetGroup, Split};
+use crate::published::PublishedNumbers;
 use crate::results::Evaluation;
 use crate::sheet::Sheet;
 
-/// How a table is to be read.
+/// How a comparison is laid out.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// By people: the best has a mark around it, given here as what stands before and after.
+    /// For people: the best value is marked by the text before and after it.
     Marked(&'static str, &'static str),
-    /// By programs: plain numbers, the best named in a column, differences from every system.
+    /// For programs: plain numbers, a column that names the best, and differences from every system.
     Plain,
 }
 
-/// What sets our numbers apart from published ones, which are of all test triples: in words to go on with, none if nothing does.
+/// Says how our triples differ from those of published numbers, which are all test triples. `None` if they do not differ.
 pub fn caveat(results: &[&Evaluation]) -> Option<String> {
     let valid = results.iter().filter(|e| e.split == Split::Valid).count();
     let sampled = results.iter().filter(|e| e.protocol.sampled < e.protocol.of).count();
@@ -33,7 +33,7 @@ pub fn caveat(results: &[&Evaluation]) -> Option<String> {
     (!parts.is_empty()).then(|| format!("not the same triples: ours are of {ours}, published ones of all test triples"))
 }
 
-/// What our columns are called.
+/// Returns the name of our columns.
 fn ours(results: &[&Evaluation]) -> &'static str {
     let valid = results.iter().any(|e| e.split == Split::Valid);
     let sampled = results.iter().any(|e| e.protocol.sampled < e.protocol.of);
@@ -45,9 +45,9 @@ fn ours(results: &[&Evaluation]) -> &'static str {
     }
 }
 
-/// Our results beside published ones. Rows go by group, then in the order of `results`; a group with more than one dataset that is
-/// published ends with its mean, and the table with the mean over all of them.
-pub fn compare(results: &[&Evaluation], published: &Published, style: Style) -> Sheet {
+/// Puts our results beside published ones. Rows are sorted by group, then as in `results`. A group with more than one published
+/// dataset ends with its mean, and the table ends with the mean over all of them.
+pub fn compare(results: &[&Evaluation], published: &PublishedNumbers, style: Style) -> Sheet {
     let mut header = vec!["dataset".to_string()];
     let ours = ours(results);
     let from: Vec<usize> = match style {
@@ -65,7 +65,7 @@ pub fn compare(results: &[&Evaluation], published: &Published, style: Style) -> 
     }
     let mut rows = Vec::new();
     let mut all: Vec<Vec<Option<f64>>> = Vec::new();
-    for group in Group::ALL {
+    for group in DatasetGroup::ALL {
         let mut of_group = Vec::new();
         for e in results.iter().filter(|e| e.group == group) {
             let values = values(e, published);
@@ -77,8 +77,8 @@ pub fn compare(results: &[&Evaluation], published: &Published, style: Style) -> 
         if of_group.len() > 1 {
             rows.push(row(format!("mean {group} ({})", of_group.len()), &mean(&of_group), published, &from, style));
         }
-        // A mean over what a model was trained on and what it was not would say little.
-        if group != Group::Pretraining {
+        // A mean over graphs that the model was trained on and graphs that it was not would say little.
+        if group != DatasetGroup::Pretraining {
             all.extend(of_group);
         }
     }
@@ -88,26 +88,32 @@ pub fn compare(results: &[&Evaluation], published: &Published, style: Style) -> 
     Sheet { header, rows }
 }
 
-/// Per metric: ours, then each system's.
-fn values(e: &Evaluation, published: &Published) -> Vec<Option<f64>> {
+/// Collects the values of a row. For each metric: ours, then those of each system.
+fn values(e: &Evaluation, published: &PublishedNumbers) -> Vec<Option<f64>> {
     let theirs = published.row(&e.dataset);
     let systems = published.systems.len();
     let mut values = Vec::new();
     for (i, metric) in published.metrics.iter().enumerate() {
-        values.push(Some(metric.of(&e.counted.all.pessimistic)));
+        values.push(Some(metric.of(&e.summary.all.pessimistic)));
         values.extend((0..systems).map(|s| theirs.and_then(|t| t[i * systems + s])));
     }
     values
 }
 
-/// Over those that have a value; nothing if one of the rows has none, because it would be a mean over other datasets.
+/// Averages each column. A column with a missing value has no mean, because it would be over other datasets.
 fn mean(rows: &[Vec<Option<f64>>]) -> Vec<Option<f64>> {
     let width = rows.first().map_or(0, Vec::len);
     let column = |i: usize| rows.iter().map(|row| row[i]).collect::<Option<Vec<f64>>>();
     (0..width).map(|i| column(i).map(|v| v.iter().sum::<f64>() / v.len() as f64)).collect()
 }
 
-fn row(name: String, values: &[Option<f64>], published: &Published, from: &[usize], style: Style) -> Vec<String> {
+fn row(
+    name: String,
+    values: &[Option<f64>],
+    published: &PublishedNumbers,
+    from: &[usize],
+    style: Style,
+) -> Vec<String> {
     let round = |v: f64| (v * 1000.0).round();
     let mut cells = vec![name];
     for values in values.chunks(published.systems.len() + 1) {
@@ -144,7 +150,7 @@ mod tests {
 
     #[test]
     fn puts_ours_beside_theirs() {
-        let published = Published::parse("p.csv", TEXT).unwrap();
+        let published = PublishedNumbers::parse("p.csv", TEXT).unwrap();
         let results =
             [evaluation("HM_1k", 0.069, 0.2), evaluation("Metafam", 0.5, 0.9033), evaluation("FBNELL", 0.4, 0.7)];
         let sheet = compare(&results.iter().collect::<Vec<_>>(), &published, Style::Marked("", "*"));
@@ -173,7 +179,7 @@ mod tests {
 
     #[test]
     fn other_triples_than_published_ones_are_called_so() {
-        let published = Published::parse("p.csv", TEXT).unwrap();
+        let published = PublishedNumbers::parse("p.csv", TEXT).unwrap();
         let whole = evaluation("Metafam", 0.5, 0.9);
         assert_eq!(caveat(&[&whole]), None);
         let mut valid = evaluation("FBNELL", 0.4, 0.7);

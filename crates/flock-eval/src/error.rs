@@ -1,7 +1,7 @@
 //! Why an evaluation stops.
 
 use crate::datasets::DatasetError;
-use crate::partial::RecordError;
+use crate::partial::PartialError;
 use flock_model::ensemble::NotFinite;
 use flock_model::model::ModelError;
 
@@ -12,16 +12,16 @@ pub enum EvalError {
     /// The model does not fit, or a query does not fit the graph.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// The model's scores are no numbers.
+    /// The model's scores are not finite.
     #[error(transparent)]
     NotFinite(#[from] NotFinite),
-    /// What a killed run left cannot be gone on with.
+    /// What a killed run left cannot be used.
     #[error(transparent)]
-    Record(#[from] RecordError),
+    Partial(#[from] PartialError),
     /// The dataset cannot be loaded.
     #[error(transparent)]
     Dataset(#[from] DatasetError),
-    /// Some other file.
+    /// A file cannot be read or written.
     #[error("{file}: {source}")]
     File {
         /// The file.
@@ -29,7 +29,7 @@ pub enum EvalError {
         /// Why.
         source: std::io::Error,
     },
-    /// Not a list of results.
+    /// The file is not a list of results.
     #[error("{file}: not results of flock-kg eval: {reason}")]
     Results {
         /// The file.
@@ -37,7 +37,7 @@ pub enum EvalError {
         /// What is wrong.
         reason: String,
     },
-    /// Not a file of ranks.
+    /// The file is not a file of ranks.
     #[error("{file}:{line}: {reason}")]
     Ranks {
         /// The file.
@@ -47,7 +47,7 @@ pub enum EvalError {
         /// What is wrong.
         reason: String,
     },
-    /// Told to stop.
+    /// The caller stopped the run.
     #[error("stopped")]
     Stopped,
 }

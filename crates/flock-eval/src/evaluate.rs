@@ -1,20 +1,20 @@
-//! Evaluates a model on one dataset: its settings, the run, and the places of all answers.
+//! Evaluates a model on one dataset.
 
 use std::time::{Instant, SystemTime};
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::ask::place_all;
+use crate::ask::rank_all;
 use crate::datasets::{Dataset, Part, Split, TestSet, check};
 use crate::error::EvalError;
-use crate::partial::{Begin, Done, Record};
-use crate::questions::{Item, Questions, Side};
-use crate::rank::Placed;
+use crate::partial::{PartialRun, RunKey, SavedRanks};
+use crate::questions::{AskedSide, TestAnswer, TestQuestions};
+use crate::rank::AnswerRank;
 use crate::ranks::RankRow;
-use crate::results::{Evaluation, Stated, utc};
+use crate::results::{Evaluation, FullProtocol, utc};
 use crate::strata::{Strata, Stratum};
-use crate::summary::Counted;
+use crate::summary::RankSummary;
 use flock_model::ModelName;
 use flock_model::bench::MACS_PER_POSITION;
 use flock_model::checkpoint::Task;
@@ -22,25 +22,25 @@ use flock_model::ensemble::Ask;
 use flock_model::files::sha256_hex;
 use flock_model::model::Model;
 
-/// Passes where nothing is published: what the paper uses on most graphs.
+/// Ensemble passes where none are published. The paper uses this many on most graphs.
 pub const DEFAULT_PASSES: u32 = 16;
 
-/// Where a number comes from.
+/// How a walk or pass count is chosen.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Choice {
-    /// The rule of the checkpoint (base walks only; the published number for passes).
+    /// By the rule of the checkpoint. Only for base walks; for passes it means the published number.
     Rule,
-    /// The registry; for a dataset that is not in it, the rule, or [`DEFAULT_PASSES`].
+    /// By the registry. For a dataset that is not in it: by the rule, or [`DEFAULT_PASSES`].
     Published,
-    /// Given.
+    /// This number.
     Given(u32),
 }
 
-/// How to evaluate.
+/// Settings of an evaluation.
 #[derive(Copy, Clone, Debug)]
-pub struct Settings {
-    /// Which triples.
+pub struct EvalSettings {
+    /// The triples to predict.
     pub split: Split,
     /// Base walk count.
     pub walks: Choice,
@@ -48,70 +48,71 @@ pub struct Settings {
     pub passes: Choice,
     /// Seed of walks and sample.
     pub seed: u64,
-    /// At most so many triples, a seeded sample.
+    /// If set, at most this many triples are predicted: a seeded sample.
     pub limit: Option<usize>,
 }
 
-/// How far an evaluation is.
+/// Progress of an evaluation.
 #[derive(Copy, Clone, Debug)]
-pub struct Progress {
+pub struct EvalProgress {
     /// Queries done.
     pub done: usize,
-    /// Of so many.
+    /// Queries in total.
     pub total: usize,
-    /// Of them in this sitting.
+    /// Queries done since the run was started or resumed.
     pub now: usize,
 }
 
-/// An evaluation with the place of every answer.
+/// An evaluation, with the rank of every answer.
 #[derive(Debug)]
-pub struct Ranked {
-    /// The numbers.
+pub struct RankedEvaluation {
+    /// The metrics and the protocol.
     pub evaluation: Evaluation,
     set: TestSet,
-    questions: Questions,
-    placed: Vec<Placed>,
+    questions: TestQuestions,
+    ranks: Vec<AnswerRank>,
     strata: Vec<Stratum>,
 }
 
-impl Ranked {
-    /// A row per question and answer, in the order in which they were asked.
+impl RankedEvaluation {
+    /// Returns a row per question and answer, in the order in which they were asked.
     pub fn rows(&self) -> impl Iterator<Item = RankRow> + '_ {
         let graph = self.set.on.graph();
         let split = self.evaluation.split.to_string();
-        let places = self.questions.items().iter().zip(&self.placed).zip(&self.strata);
-        places.map(move |((item, placed), stratum)| {
-            let triple = self.set.triples[item.triple as usize];
+        let rows = self.questions.answers().iter().zip(&self.ranks).zip(&self.strata);
+        rows.map(move |((answer, rank), stratum)| {
+            let triple = self.set.triples[answer.triple as usize];
             let (entities, relations) = (graph.entities(), graph.relations());
             let names = [entities.get(triple.head), relations.get(triple.relation), entities.get(triple.tail)];
-            RankRow::new((&self.evaluation.dataset, self.evaluation.task, &split), names, item, placed, *stratum)
+            RankRow::new((&self.evaluation.dataset, self.evaluation.task, &split), names, answer, rank, *stratum)
         })
     }
 }
 
-/// Evaluates a model on a loaded dataset. `watch` is told after each batch, and stops the run by answering false.
+/// Evaluates a model on a dataset. `watch` is called after each batch, and stops the run by returning false. `partial` keeps the
+/// ranks on disk, so that a killed run can be resumed.
 pub fn evaluate(
     dataset: &Dataset,
     model: &Model,
     name: &ModelName,
-    settings: &Settings,
+    settings: &EvalSettings,
     pool: &rayon::ThreadPool,
-    record: Option<&mut Record>,
-    watch: &mut dyn FnMut(Progress) -> bool,
+    partial: Option<&mut PartialRun>,
+    watch: &mut dyn FnMut(EvalProgress) -> bool,
 ) -> Result<Evaluation, EvalError> {
-    Ok(evaluate_ranked(dataset, model, name, settings, pool, record, watch)?.evaluation)
+    Ok(evaluate_ranked(dataset, model, name, settings, pool, partial, watch)?.evaluation)
 }
 
-/// As [`evaluate`], with the place of every answer.
+/// Evaluates a model as [`evaluate`] does, and keeps the rank of every answer.
 pub fn evaluate_ranked(
     dataset: &Dataset,
     model: &Model,
     name: &ModelName,
-    settings: &Settings,
+    settings: &EvalSettings,
     pool: &rayon::ThreadPool,
-    mut record: Option<&mut Record>,
-    watch: &mut dyn FnMut(Progress) -> bool,
-) -> Result<Ranked, EvalError> {
+    mut partial: Option<&mut PartialRun>,
+    watch: &mut dyn FnMut(EvalProgress) -> bool,
+) -> Result<RankedEvaluation, EvalError> {
     let mut set = dataset.test_set(settings.split)?;
     let differences = check::of_set(dataset, settings.split, &set);
     let of = set.triples.len();
@@ -120,39 +121,39 @@ pub fn evaluate_ranked(
     }
     let task = model.meta().task;
     let ask = settings.ask(dataset, model, &set);
-    let protocol = stated(dataset, model, name, settings, &set, ask, of)?;
-    let questions = Questions::new(task, &set);
+    let protocol = full_protocol(dataset, model, name, settings, &set, ask, of)?;
+    let questions = TestQuestions::new(task, &set);
     let total = questions.queries.len();
 
-    let begin = Begin {
+    let key = RunKey {
         dataset: dataset.name.clone(),
         task: task.to_string(),
         split: settings.split.to_string(),
         protocol: serde_json::to_value(&protocol).expect("plain values"),
     };
-    let Done { queries: first, seconds: before, mut placed } = match &mut record {
-        Some(record) => {
-            record.begin(&begin, |queries| (queries <= total).then(|| questions.range(0..queries).len()))?
+    let SavedRanks { queries: first, seconds: before, mut ranks } = match &mut partial {
+        Some(partial) => {
+            partial.resume(&key, |queries| (queries <= total).then(|| questions.range(0..queries).len()))?
         }
-        None => Done::default(),
+        None => SavedRanks::default(),
     };
     let clock = Instant::now();
     let seconds = || before + clock.elapsed().as_secs_f64();
-    let asking = place_all(model, &set, &questions, ask, pool, first, |done, places| {
-        placed.extend_from_slice(places);
-        if let Some(record) = &mut record {
-            record.append(done, seconds(), places)?;
+    let asking = rank_all(model, &set, &questions, ask, pool, first, |done, batch| {
+        ranks.extend_from_slice(batch);
+        if let Some(partial) = &mut partial {
+            partial.append(done, seconds(), batch)?;
         }
-        if watch(Progress { done, total, now: done - first }) { Ok(()) } else { Err(EvalError::Stopped) }
+        if watch(EvalProgress { done, total, now: done - first }) { Ok(()) } else { Err(EvalError::Stopped) }
     })?;
     let sitting = clock.elapsed().as_secs_f64();
     let seconds = before + sitting;
     let (topology, triples) = (set.on.topology(), &set.triples);
-    let stratum = |item: &Item| Stratum::of(topology, triples[item.triple as usize], item);
-    let strata: Vec<Stratum> = pool.install(|| questions.items().par_iter().map(stratum).collect());
+    let stratum = |answer: &TestAnswer| Stratum::of(topology, triples[answer.triple as usize], answer);
+    let strata: Vec<Stratum> = pool.install(|| questions.answers().par_iter().map(stratum).collect());
     let relations = set.on.graph().relations();
-    let mut counted = Counted::new(questions.items(), &placed, of, |r| relations.get(r).to_string());
-    counted.strata = Strata::new(&strata, &placed);
+    let mut summary = RankSummary::new(questions.answers(), &ranks, of, |r| relations.get(r).to_string());
+    summary.strata = Strata::new(&strata, &ranks);
     let walks: usize = questions.queries.iter().map(|q| q.num_walks(ask.walks)).sum();
     let positions = (walks * protocol.length * model.meta().updates) as f64 * f64::from(ask.passes);
     let evaluation = Evaluation {
@@ -160,7 +161,7 @@ pub fn evaluate_ranked(
         task,
         split: settings.split,
         group: dataset.group(),
-        counted,
+        summary,
         asked: total,
         seconds,
         gflops: if seconds > 0.0 { 2.0 * MACS_PER_POSITION as f64 * positions / seconds / 1e9 } else { 0.0 },
@@ -171,11 +172,11 @@ pub fn evaluate_ranked(
         differences,
         protocol,
     };
-    Ok(Ranked { evaluation, set, questions, placed, strata })
+    Ok(RankedEvaluation { evaluation, set, questions, ranks, strata })
 }
 
-impl Settings {
-    /// How queries are asked on a dataset: with the walks that the model was trained with.
+impl EvalSettings {
+    /// Returns how queries are asked on a dataset: with the kind of walks that the model was trained with.
     pub fn ask(&self, dataset: &Dataset, model: &Model, set: &TestSet) -> Ask {
         let topology = set.on.topology();
         let rule = || model.meta().base_walks(topology.num_nodes(), topology.num_triples());
@@ -192,15 +193,16 @@ impl Settings {
     }
 }
 
-fn stated(
+/// Collects everything that the ranks depend on.
+fn full_protocol(
     dataset: &Dataset,
     model: &Model,
     name: &ModelName,
-    settings: &Settings,
+    settings: &EvalSettings,
     set: &TestSet,
     ask: Ask,
     of: usize,
-) -> Result<Stated, EvalError> {
+) -> Result<FullProtocol, EvalError> {
     let (task, topology) = (model.meta().task, set.on.topology());
     let walked = dataset.protocol.walked(settings.split);
     let hash = |part: Part| {
@@ -215,7 +217,7 @@ fn stated(
             known += &hash(*part)?;
         }
     }
-    Ok(Stated {
+    Ok(FullProtocol {
         version: env!("CARGO_PKG_VERSION").to_string(),
         checkpoint: name.sha256.clone(),
         precision: name.precision.clone(),
@@ -234,9 +236,9 @@ fn stated(
         filtered: task == Task::Entity,
         filter: dataset.protocol.filter(settings.split).to_vec(),
         sides: match (task, set.heads) {
-            (Task::Relation, _) => vec![Side::Relation],
-            (Task::Entity, true) => vec![Side::Head, Side::Tail],
-            (Task::Entity, false) => vec![Side::Tail],
+            (Task::Relation, _) => vec![AskedSide::Relation],
+            (Task::Entity, true) => vec![AskedSide::Head, AskedSide::Tail],
+            (Task::Entity, false) => vec![AskedSide::Tail],
         },
         walked,
         graph: hash(walked)?,

@@ -1,10 +1,15 @@
-//! Evaluation: filtered ranks of held-out answers under the published protocol (section 9 of the specification).
+//! Evaluation: filtered ranks of held-out answers under the published protocol (`docs/reference/model.md`, section 9).
 //!
-//! A [`TestSet`] becomes [`questions`]; each is asked once, and its answers are placed among their rivals ([`rank`]); what was
-//! placed is counted ([`metrics`]) and told with the whole protocol ([`results`]). Queries are asked some at a time: what stays in
-//! memory is two ranks per answer, whatever the number of candidates. [`partial`] keeps them on disk, so that a killed run goes on.
-//! [`strata`] tells kinds of questions apart; [`ranks`] keeps a row per question, by which [`bootstrap`] compares two models.
-//! [`compare`] puts published numbers beside ours; [`analyse`], and its rooms are the paper's analyses.
+//! The way from a dataset to a result:
+//!
+//! 1. [`datasets`] loads a graph with its test triples, a [`TestSet`](datasets::TestSet).
+//! 2. [`questions`] collects the distinct queries, and [`ask`] asks them and ranks the answers ([`rank`]).
+//! 3. [`summary`] computes [`metrics`], in all and by kind of question ([`strata`]).
+//! 4. [`evaluate`](mod@evaluate) runs all of this, and [`results`] keeps the metrics with the whole protocol. [`partial`] keeps the
+//!    ranks on disk, so that a killed run can be resumed.
+//!
+//! Then: [`ranks`] writes a row per question, from which [`bootstrap`] compares two models. [`published`] has published numbers, and
+//! [`compare`](mod@compare) puts them beside ours. [`analyse`] has the paper's analyses, and [`chart`] draws them.
 
 pub mod analyse;
 pub mod ask;
@@ -26,35 +31,35 @@ pub mod sheet;
 pub mod strata;
 pub mod summary;
 
-pub use ask::{place, place_all};
+pub use ask::{rank_all, rank_query};
 pub use error::EvalError;
-pub use evaluate::{Ranked, Settings, evaluate, evaluate_ranked};
-pub use metrics::{Metrics, Tally};
-pub use questions::{Item, Questions, Side};
-pub use rank::{Placed, Rank};
-pub use results::{Evaluation, Stated};
-pub use summary::Counted;
+pub use evaluate::{EvalSettings, RankedEvaluation, evaluate, evaluate_ranked};
+pub use metrics::{RankMetrics, TieMetrics};
+pub use questions::{AskedSide, TestAnswer, TestQuestions};
+pub use rank::{AnswerRank, Rank};
+pub use results::{Evaluation, FullProtocol};
+pub use summary::RankSummary;
 
 #[cfg(test)]
 pub(crate) mod testing {
     //! Results made up for tests.
 
-    use super::rank::Placed;
+    use super::rank::AnswerRank;
     use super::results::Evaluation;
-    use super::summary::Counted;
-    use super::{Item, Rank, Side};
+    use super::summary::RankSummary;
+    use super::{AskedSide, Rank, TestAnswer};
     use crate::datasets::registry;
 
     /// Entity results of a dataset with this MRR and Hits@10.
     pub fn evaluation(dataset: &str, mrr: f64, hits10: f64) -> Evaluation {
-        let item = Item { answer: 0, side: Side::Tail, relation: 0, triple: 0 };
+        let item = TestAnswer { answer: 0, side: AskedSide::Tail, relation: 0, triple: 0 };
         let rank = Rank { higher: 0, ties: 0 };
-        let placed = Placed { rank, filtered: rank, reached: true, score: 0.0, rivals: 1 };
-        let mut counted = Counted::new(&[item], &[placed], 1, |_| "r".to_string());
-        (counted.all.pessimistic.mrr, counted.all.pessimistic.hits10) = (mrr, hits10);
+        let placed = AnswerRank { rank, filtered: rank, reached: true, score: 0.0, rivals: 1 };
+        let mut summary = RankSummary::new(&[item], &[placed], 1, |_| "r".to_string());
+        (summary.all.pessimistic.mrr, summary.all.pessimistic.hits10) = (mrr, hits10);
         let rest = serde_json::json!({
             "dataset": dataset, "task": "entity", "split": "test",
-            "group": registry::find(dataset).map_or(crate::datasets::Group::Other, |e| e.group),
+            "group": registry::find(dataset).map_or(crate::datasets::DatasetGroup::Other, |e| e.group),
             "asked": 1, "seconds": 1.0, "gflops": 1.0, "overhead": 0.0, "threads": 1, "time": "", "model": "m", "differences": [],
             "protocol": {
                 "version": "", "checkpoint": "", "precision": "f32", "simd": "", "seed": 0, "n": 16, "passes": 1, "length": 128,
@@ -64,10 +69,10 @@ pub(crate) mod testing {
             }
         });
         // As results.json has it: the numbers stand beside the rest.
-        let mut all = serde_json::to_value(&counted).unwrap();
+        let mut all = serde_json::to_value(&summary).unwrap();
         all.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
         let read: Evaluation = serde_json::from_value(all).unwrap();
-        assert_eq!(read.counted, counted);
+        assert_eq!(read.summary, summary);
         read
     }
 }

@@ -1,12 +1,12 @@
-//! MRR, Hits@k and mean rank, under three ways to count ties.
+//! MRR, Hits@k and mean rank, under three rules for ties.
 
 use serde::{Deserialize, Serialize};
 
 use crate::rank::Rank;
 
-/// Metrics under one tie rule. All are 0 if there is nothing to count.
+/// Metrics of a list of ranks under one tie rule. All are 0 for an empty list.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Metrics {
+pub struct RankMetrics {
     /// Mean reciprocal rank.
     pub mrr: f64,
     /// Share of ranks that are 1.
@@ -19,10 +19,10 @@ pub struct Metrics {
     pub mean_rank: f64,
 }
 
-impl Metrics {
-    /// Of some ranks, in this order.
-    pub fn new(ranks: impl IntoIterator<Item = f64>) -> Metrics {
-        let (mut sum, mut count) = (Metrics::default(), 0.0);
+impl RankMetrics {
+    /// Computes the metrics of some ranks, summed in this order.
+    pub fn new(ranks: impl IntoIterator<Item = f64>) -> RankMetrics {
+        let (mut sum, mut count) = (RankMetrics::default(), 0.0);
         for rank in ranks {
             count += 1.0;
             sum.mrr += 1.0 / rank;
@@ -34,11 +34,11 @@ impl Metrics {
         sum.map(|x| if count > 0.0 { x / count } else { 0.0 })
     }
 
-    /// The mean of several, each counting the same: how the paper averages over datasets.
-    pub fn mean(all: &[Metrics]) -> Metrics {
-        let mut sum = Metrics::default();
+    /// Averages several, each with the same weight, as the paper averages over datasets.
+    pub fn mean(all: &[RankMetrics]) -> RankMetrics {
+        let mut sum = RankMetrics::default();
         for m in all {
-            sum = Metrics {
+            sum = RankMetrics {
                 mrr: sum.mrr + m.mrr,
                 hits1: sum.hits1 + m.hits1,
                 hits3: sum.hits3 + m.hits3,
@@ -49,8 +49,8 @@ impl Metrics {
         sum.map(|x| x / all.len().max(1) as f64)
     }
 
-    fn map(self, f: impl Fn(f64) -> f64) -> Metrics {
-        Metrics {
+    fn map(self, f: impl Fn(f64) -> f64) -> RankMetrics {
+        RankMetrics {
             mrr: f(self.mrr),
             hits1: f(self.hits1),
             hits3: f(self.hits3),
@@ -96,7 +96,7 @@ impl Metric {
     }
 
     /// Picks the metric's value.
-    pub fn of(self, metrics: &Metrics) -> f64 {
+    pub fn of(self, metrics: &RankMetrics) -> f64 {
         match self {
             Metric::Mrr => metrics.mrr,
             Metric::Hits1 => metrics.hits1,
@@ -106,28 +106,28 @@ impl Metric {
     }
 }
 
-/// The same ranks under the three tie rules; the published one, *pessimistic*, first.
+/// Metrics of the same ranks under the three tie rules. The published rule is *pessimistic*.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Tally {
-    /// How many ranks.
+pub struct TieMetrics {
+    /// Number of ranks.
     pub queries: usize,
     /// Ties count against the answer.
     #[serde(flatten)]
-    pub pessimistic: Metrics,
+    pub pessimistic: RankMetrics,
     /// The mean of best and worst rank.
-    pub realistic: Metrics,
+    pub realistic: RankMetrics,
     /// Ties count for the answer.
-    pub optimistic: Metrics,
+    pub optimistic: RankMetrics,
 }
 
-impl Tally {
-    /// Of some ranks, in this order.
-    pub fn new(ranks: impl Iterator<Item = Rank> + Clone) -> Tally {
-        Tally {
+impl TieMetrics {
+    /// Computes the metrics of some ranks, summed in this order.
+    pub fn new(ranks: impl Iterator<Item = Rank> + Clone) -> TieMetrics {
+        TieMetrics {
             queries: ranks.clone().count(),
-            pessimistic: Metrics::new(ranks.clone().map(Rank::pessimistic)),
-            realistic: Metrics::new(ranks.clone().map(Rank::realistic)),
-            optimistic: Metrics::new(ranks.map(Rank::optimistic)),
+            pessimistic: RankMetrics::new(ranks.clone().map(Rank::pessimistic)),
+            realistic: RankMetrics::new(ranks.clone().map(Rank::realistic)),
+            optimistic: RankMetrics::new(ranks.map(Rank::optimistic)),
         }
     }
 }
@@ -138,18 +138,18 @@ mod tests {
 
     #[test]
     fn metrics_by_hand() {
-        let m = Metrics::new([1.0, 2.0, 4.0, 20.0]);
+        let m = RankMetrics::new([1.0, 2.0, 4.0, 20.0]);
         // (1 + 1/2 + 1/4 + 1/20) / 4 = 0.45; one is 1, two are up to 3, three up to 10; 27 / 4.
         assert!((m.mrr - 0.45).abs() < 1e-15);
         assert_eq!((m.hits1, m.hits3, m.hits10, m.mean_rank), (0.25, 0.5, 0.75, 6.75));
-        assert_eq!(Metrics::new([]), Metrics::default());
-        let mean = Metrics::mean(&[m, Metrics::new([1.0])]);
+        assert_eq!(RankMetrics::new([]), RankMetrics::default());
+        let mean = RankMetrics::mean(&[m, RankMetrics::new([1.0])]);
         // A dataset counts once, whatever its size.
         assert!((mean.mrr - 0.725).abs() < 1e-15 && mean.hits3 == 0.75 && mean.mean_rank == 3.875);
-        let tally = Tally::new([Rank { higher: 0, ties: 2 }, Rank { higher: 3, ties: 0 }].into_iter());
+        let ties = TieMetrics::new([Rank { higher: 0, ties: 2 }, Rank { higher: 3, ties: 0 }].into_iter());
         // Pessimistic 3 and 4, realistic 2 and 4, optimistic 1 and 4.
-        assert!((tally.pessimistic.mrr - (1.0 / 3.0 + 0.25) / 2.0).abs() < 1e-15);
-        assert_eq!((tally.realistic.mrr, tally.optimistic.mrr, tally.queries), (0.375, 0.625, 2));
-        assert_eq!((tally.pessimistic.hits1, tally.optimistic.hits1, tally.realistic.hits3), (0.0, 0.5, 0.5));
+        assert!((ties.pessimistic.mrr - (1.0 / 3.0 + 0.25) / 2.0).abs() < 1e-15);
+        assert_eq!((ties.realistic.mrr, ties.optimistic.mrr, ties.queries), (0.375, 0.625, 2));
+        assert_eq!((ties.pessimistic.hits1, ties.optimistic.hits1, ties.realistic.hits3), (0.0, 0.5, 0.5));
     }
 }

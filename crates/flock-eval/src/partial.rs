@@ -1,12 +1,12 @@
-//! What a run has placed so far, on disk: an append-only file of JSON lines that a killed run goes on from.
+//! The ranks of an unfinished run on disk: an append-only file of JSON lines, from which a killed run is resumed.
 //!
 //! ```text
-//! {"flock-kg":"eval","format":1}
+//! {"flock-kg":"eval","format":2}
 //! {"begin":{"dataset":…,"task":…,"split":…,"protocol":{…}}}
-//! {"queries":64,"seconds":1.7,"placed":[[higher,ties,filtered higher,filtered ties,reached],…]}
+//! {"queries":64,"seconds":1.7,"placed":[[[higher,ties,filtered higher,filtered ties,reached,rivals],score],…]}
 //! ```
-//! A line that a kill has cut short is taken back. Metrics are always computed from the places, so a run that was cut off and one
-//! that was not give the same numbers.
+//! A line that a kill has cut short is removed. Metrics are always computed from the ranks, so a resumed run gives the same numbers
+//! as one that was never killed.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -16,14 +16,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::difference::difference;
-use crate::rank::{Placed, Rank};
+use crate::rank::{AnswerRank, Rank};
 
 const FORMAT: u32 = 2;
 
-/// Why a run cannot go on from a file.
+/// Why a run cannot be resumed from a file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum RecordError {
+pub enum PartialError {
     /// The file cannot be read or written.
     #[error("{file}: {source}")]
     Io {
@@ -32,13 +32,13 @@ pub enum RecordError {
         /// Why.
         source: io::Error,
     },
-    /// Another run writes to it.
+    /// Another run is writing to the file.
     #[error("{file}: another run is using it; hint: another --out")]
     Busy {
         /// The file.
         file: String,
     },
-    /// Not what a run leaves.
+    /// The file was not left by a run.
     #[error(
         "{file}: not the record of an evaluation that was cut off; hint: another --out, or --fresh to overwrite it"
     )]
@@ -46,7 +46,7 @@ pub enum RecordError {
         /// The file.
         file: String,
     },
-    /// Left by another version of the program.
+    /// The file has the format of another version of the program.
     #[error(
         "{file}: the record of an evaluation in format {found}, this program reads format {FORMAT}; hint: --fresh to start anew"
     )]
@@ -56,7 +56,7 @@ pub enum RecordError {
         /// Its format.
         found: u32,
     },
-    /// The run that was cut off was another.
+    /// The file was left by a run with other settings.
     #[error(
         "{file}: the run that was cut off has {difference} on {dataset}; hint: the same options to go on with it, --fresh to \
          start anew, or another --out"
@@ -71,16 +71,17 @@ pub enum RecordError {
     },
 }
 
+/// A line of the file.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Line {
+enum PartialLine {
     Head {
         #[serde(rename = "flock-kg")]
         kind: String,
         format: u32,
     },
     Begin {
-        begin: Begin,
+        begin: RunKey,
     },
     Batch {
         queries: usize,
@@ -89,46 +90,46 @@ enum Line {
     },
 }
 
-/// What is evaluated: two runs that begin alike give the same places.
+/// Identifies what is evaluated: two runs with the same key give the same ranks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Begin {
+pub struct RunKey {
     /// Name of the dataset.
     pub dataset: String,
     /// `entity` or `relation`.
     pub task: String,
     /// `valid` or `test`.
     pub split: String,
-    /// All that the places depend on.
+    /// Everything that the ranks depend on.
     pub protocol: Value,
 }
 
-/// What of a dataset is done.
+/// The part of a dataset that is done.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Done {
-    /// Queries.
+pub struct SavedRanks {
+    /// Number of queries.
     pub queries: usize,
-    /// Time they took.
+    /// Seconds that they took.
     pub seconds: f64,
-    /// Places of their answers.
-    pub placed: Vec<Placed>,
+    /// Ranks of their answers.
+    pub ranks: Vec<AnswerRank>,
 }
 
-/// The file of a run.
+/// An unfinished run and its file.
 #[derive(Debug)]
-pub struct Record {
+pub struct PartialRun {
     path: PathBuf,
     file: File,
-    sections: Vec<(Begin, Done)>,
+    sections: Vec<(RunKey, SavedRanks)>,
 }
 
-impl Record {
-    /// Opens the file, and reads what a run has left in it. With `fresh`, whatever is there is dropped.
-    pub fn open(path: &Path, fresh: bool) -> Result<Record, RecordError> {
+impl PartialRun {
+    /// Opens the file and reads what a run has left in it. With `fresh`, the old content is dropped.
+    pub fn open(path: &Path, fresh: bool) -> Result<PartialRun, PartialError> {
         let name = || path.display().to_string();
-        let io = |source| RecordError::Io { file: name(), source };
+        let io = |source| PartialError::Io { file: name(), source };
         let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(io)?;
         match file.try_lock() {
-            Err(TryLockError::WouldBlock) => return Err(RecordError::Busy { file: name() }),
+            Err(TryLockError::WouldBlock) => return Err(PartialError::Busy { file: name() }),
             Err(TryLockError::Error(e)) => return Err(io(e)),
             Ok(()) => {}
         }
@@ -137,104 +138,108 @@ impl Record {
             file.read_to_end(&mut bytes).map_err(io)?;
         }
         let (sections, whole) = read(&bytes).ok_or_else(|| match format(&bytes) {
-            Some(found) if found != FORMAT => RecordError::Version { file: name(), found },
-            _ => RecordError::Content { file: name() },
+            Some(found) if found != FORMAT => PartialError::Version { file: name(), found },
+            _ => PartialError::Content { file: name() },
         })?;
         file.set_len(whole as u64).and_then(|()| file.seek(SeekFrom::End(0))).map_err(io)?;
-        let mut record = Record { path: path.to_path_buf(), file, sections };
+        let mut partial = PartialRun { path: path.to_path_buf(), file, sections };
         if whole == 0 {
-            record.write(&Line::Head { kind: "eval".to_string(), format: FORMAT })?;
+            partial.write(&PartialLine::Head { kind: "eval".to_string(), format: FORMAT })?;
         }
-        Ok(record)
+        Ok(partial)
     }
 
-    /// Begins with a dataset, or goes on with it: what is done already. `answers` says how many places so many queries have,
-    /// if there are so many.
-    pub fn begin(&mut self, begin: &Begin, answers: impl Fn(usize) -> Option<usize>) -> Result<Done, RecordError> {
-        let same = |b: &Begin| (&b.dataset, &b.task, &b.split) == (&begin.dataset, &begin.task, &begin.split);
+    /// Starts or resumes a dataset, and returns what is done already. `answers` maps a number of queries to the number of their
+    /// answers, or to `None` if there are fewer queries.
+    pub fn resume(
+        &mut self,
+        key: &RunKey,
+        answers: impl Fn(usize) -> Option<usize>,
+    ) -> Result<SavedRanks, PartialError> {
+        let same = |b: &RunKey| (&b.dataset, &b.task, &b.split) == (&key.dataset, &key.task, &key.split);
         let done = match self.sections.iter().find(|(b, _)| same(b)) {
-            None => Done::default(),
-            Some((old, done)) => match difference(&old.protocol, &begin.protocol, &[]) {
-                None if answers(done.queries) == Some(done.placed.len()) => done.clone(),
-                None => return Err(RecordError::Content { file: self.path.display().to_string() }),
-                Some((key, old, new)) => {
-                    let (file, dataset) = (self.path.display().to_string(), begin.dataset.clone());
-                    let difference = format!("{key} = {old}, this one {key} = {new},");
-                    return Err(RecordError::Other { file, dataset, difference });
+            None => SavedRanks::default(),
+            Some((old, done)) => match difference(&old.protocol, &key.protocol, &[]) {
+                None if answers(done.queries) == Some(done.ranks.len()) => done.clone(),
+                None => return Err(PartialError::Content { file: self.path.display().to_string() }),
+                Some((name, old, new)) => {
+                    let (file, dataset) = (self.path.display().to_string(), key.dataset.clone());
+                    let difference = format!("{name} = {old}, this one {name} = {new},");
+                    return Err(PartialError::Other { file, dataset, difference });
                 }
             },
         };
-        self.write(&Line::Begin { begin: begin.clone() })?;
+        self.write(&PartialLine::Begin { begin: key.clone() })?;
         Ok(done)
     }
 
-    /// Adds the places of the answers of the queries up to `queries`.
-    pub fn append(&mut self, queries: usize, seconds: f64, placed: &[Placed]) -> Result<(), RecordError> {
-        let row = |p: &Placed| {
-            let Placed { rank, filtered, reached, score, rivals } = *p;
+    /// Appends the ranks of further answers. `queries` is the number of queries done with them.
+    pub fn append(&mut self, queries: usize, seconds: f64, ranks: &[AnswerRank]) -> Result<(), PartialError> {
+        let row = |r: &AnswerRank| {
+            let AnswerRank { rank, filtered, reached, score, rivals } = *r;
             ([rank.higher, rank.ties, filtered.higher, filtered.ties, u32::from(reached), rivals], score)
         };
-        self.write(&Line::Batch { queries, seconds, placed: placed.iter().map(row).collect() })
+        self.write(&PartialLine::Batch { queries, seconds, placed: ranks.iter().map(row).collect() })
     }
 
-    /// The run is complete: nothing is left to go on with.
-    pub fn remove(self) -> Result<(), RecordError> {
+    /// Removes the file of a run that is complete.
+    pub fn remove(self) -> Result<(), PartialError> {
         std::fs::remove_file(&self.path)
-            .map_err(|source| RecordError::Io { file: self.path.display().to_string(), source })
+            .map_err(|source| PartialError::Io { file: self.path.display().to_string(), source })
     }
 
-    fn write(&mut self, line: &Line) -> Result<(), RecordError> {
+    fn write(&mut self, line: &PartialLine) -> Result<(), PartialError> {
         let mut text = serde_json::to_string(line).expect("lines have string keys and plain values");
         text.push('\n');
         // One call: a kill leaves the line whole or cut, never mixed with another.
         let written = self.file.write_all(text.as_bytes());
-        written.map_err(|source| RecordError::Io { file: self.path.display().to_string(), source })
+        written.map_err(|source| PartialError::Io { file: self.path.display().to_string(), source })
     }
 }
 
-/// The format that the first line names.
+/// Returns the format that the first line states.
 fn format(bytes: &[u8]) -> Option<u32> {
     match serde_json::from_slice(bytes.split(|b| *b == b'\n').next()?) {
-        Ok(Line::Head { kind, format }) if kind == "eval" => Some(format),
+        Ok(PartialLine::Head { kind, format }) if kind == "eval" => Some(format),
         _ => None,
     }
 }
 
-/// What the lines say, and how many bytes of them are whole. `None` if they are of something else.
-fn read(bytes: &[u8]) -> Option<(Vec<(Begin, Done)>, usize)> {
-    let (mut sections, mut whole): (Vec<(Begin, Done)>, usize) = (Vec::new(), 0);
+/// Parses the lines. Also returns how many bytes are whole lines. `None` if the file is something else.
+fn read(bytes: &[u8]) -> Option<(Vec<(RunKey, SavedRanks)>, usize)> {
+    let (mut sections, mut whole): (Vec<(RunKey, SavedRanks)>, usize) = (Vec::new(), 0);
     let mut current = None;
     for line in bytes.split_inclusive(|b| *b == b'\n') {
         if line.last() != Some(&b'\n') {
             break;
         }
-        let parsed = serde_json::from_slice::<Line>(line);
+        let parsed = serde_json::from_slice::<PartialLine>(line);
         match parsed {
-            Ok(Line::Head { kind, format }) if whole == 0 && kind == "eval" && format == FORMAT => {}
-            Ok(Line::Begin { begin }) if whole > 0 => {
+            Ok(PartialLine::Head { kind, format }) if whole == 0 && kind == "eval" && format == FORMAT => {}
+            Ok(PartialLine::Begin { begin }) if whole > 0 => {
                 current = Some(sections.iter().position(|(b, _)| *b == begin).unwrap_or_else(|| {
-                    sections.push((begin, Done::default()));
+                    sections.push((begin, SavedRanks::default()));
                     sections.len() - 1
                 }));
             }
-            Ok(Line::Batch { queries, seconds, placed }) => {
+            Ok(PartialLine::Batch { queries, seconds, placed }) => {
                 let done = &mut sections[current?].1;
                 let rank = |higher, ties| Rank { higher, ties };
-                let place = |([h, t, fh, ft, reached, rivals], score): ([u32; 6], f64)| Placed {
+                let place = |([h, t, fh, ft, reached, rivals], score): ([u32; 6], f64)| AnswerRank {
                     rank: rank(h, t),
                     filtered: rank(fh, ft),
                     reached: reached != 0,
                     score,
                     rivals,
                 };
-                done.placed.extend(placed.into_iter().map(place));
+                done.ranks.extend(placed.into_iter().map(place));
                 (done.queries, done.seconds) = (queries, seconds);
             }
             _ => return None,
         }
         whole += line.len();
     }
-    // Nothing but the beginning of a first line is nothing.
+    // The beginning of a first line counts as an empty file.
     (whole > 0 || bytes.is_empty() || b"{\"flock-kg\"".starts_with(&bytes[..bytes.len().min(11)]))
         .then_some((sections, whole))
 }
@@ -243,9 +248,9 @@ fn read(bytes: &[u8]) -> Option<(Vec<(Begin, Done)>, usize)> {
 mod tests {
     use super::*;
 
-    fn begin(seed: u32) -> Begin {
+    fn key(seed: u32) -> RunKey {
         let [dataset, task, split] = ["a", "entity", "test"].map(String::from);
-        Begin { dataset, task, split, protocol: serde_json::json!({ "seed": seed }) }
+        RunKey { dataset, task, split, protocol: serde_json::json!({ "seed": seed }) }
     }
 
     #[test]
@@ -254,19 +259,19 @@ mod tests {
         let path = dir.path().join("r.partial");
         let place = |n| {
             let rank = Rank { higher: n, ties: 1 };
-            Placed { rank, filtered: rank, reached: n % 2 == 0, score: f64::from(n) / 3.0, rivals: n + 7 }
+            AnswerRank { rank, filtered: rank, reached: n % 2 == 0, score: f64::from(n) / 3.0, rivals: n + 7 }
         };
-        let mut record = Record::open(&path, false).unwrap();
-        assert_eq!(record.begin(&begin(1), Some).unwrap(), Done::default());
-        record.append(2, 0.5, &[place(0), place(1)]).unwrap();
+        let mut partial = PartialRun::open(&path, false).unwrap();
+        assert_eq!(partial.resume(&key(1), Some).unwrap(), SavedRanks::default());
+        partial.append(2, 0.5, &[place(0), place(1)]).unwrap();
         let before = std::fs::read(&path).unwrap().len();
-        record.append(3, 0.75, &[place(2)]).unwrap();
-        assert!(matches!(Record::open(&path, false), Err(RecordError::Busy { .. })));
-        drop(record);
+        partial.append(3, 0.75, &[place(2)]).unwrap();
+        assert!(matches!(PartialRun::open(&path, false), Err(PartialError::Busy { .. })));
+        drop(partial);
         let whole = std::fs::read(&path).unwrap();
         for cut in 0..=whole.len() {
             std::fs::write(&path, &whole[..cut]).unwrap();
-            let done = Record::open(&path, false).unwrap().begin(&begin(1), Some).unwrap();
+            let done = PartialRun::open(&path, false).unwrap().resume(&key(1), Some).unwrap();
             let want = if cut == whole.len() {
                 3
             } else if cut >= before {
@@ -274,17 +279,18 @@ mod tests {
             } else {
                 0
             };
-            assert_eq!((done.queries, done.placed.len()), (want, want), "cut at {cut}");
-            assert!(done.placed.iter().zip(0..).all(|(p, n)| *p == place(n)));
+            assert_eq!((done.queries, done.ranks.len()), (want, want), "cut at {cut}");
+            assert!(done.ranks.iter().zip(0..).all(|(p, n)| *p == place(n)));
         }
-        let fewer = Record::open(&path, false).unwrap().begin(&begin(1), |queries| (queries <= 2).then_some(queries));
-        assert!(matches!(fewer, Err(RecordError::Content { .. })));
-        let error = Record::open(&path, false).unwrap().begin(&begin(2), Some).unwrap_err().to_string();
+        let fewer =
+            PartialRun::open(&path, false).unwrap().resume(&key(1), |queries| (queries <= 2).then_some(queries));
+        assert!(matches!(fewer, Err(PartialError::Content { .. })));
+        let error = PartialRun::open(&path, false).unwrap().resume(&key(2), Some).unwrap_err().to_string();
         assert!(error.contains("has seed = 1, this one seed = 2, on a;"), "{error}");
-        assert_eq!(Record::open(&path, true).unwrap().begin(&begin(2), Some).unwrap(), Done::default());
+        assert_eq!(PartialRun::open(&path, true).unwrap().resume(&key(2), Some).unwrap(), SavedRanks::default());
         std::fs::write(&path, "[]\n").unwrap();
-        assert!(matches!(Record::open(&path, false), Err(RecordError::Content { .. })));
+        assert!(matches!(PartialRun::open(&path, false), Err(PartialError::Content { .. })));
         std::fs::write(&path, "{\"flock-kg\":\"eval\",\"format\":1}\n").unwrap();
-        assert!(matches!(Record::open(&path, false), Err(RecordError::Version { found: 1, .. })));
+        assert!(matches!(PartialRun::open(&path, false), Err(PartialError::Version { found: 1, .. })));
     }
 }

@@ -10,7 +10,7 @@ use crate::metrics::Metric;
 /// Why a file of published numbers cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum CompareError {
+pub enum PublishedError {
     /// The file cannot be read.
     #[error("{file}: {source}")]
     Io {
@@ -43,27 +43,27 @@ pub enum CompareError {
 
 /// Published numbers.
 #[derive(Clone, Debug)]
-pub struct Published {
+pub struct PublishedNumbers {
     pub(crate) systems: Vec<String>,
     pub(crate) metrics: Vec<Metric>,
     rows: Vec<(String, Vec<Option<f64>>)>, // dataset, (metrics × systems)
 }
 
-impl Published {
+impl PublishedNumbers {
     /// Reads a file.
-    pub fn read(path: &Path) -> Result<Published, CompareError> {
+    pub fn read(path: &Path) -> Result<PublishedNumbers, PublishedError> {
         let file = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|source| CompareError::Io { file: file.clone(), source })?;
-        Published::parse(&file, &text)
+        let text = std::fs::read_to_string(path).map_err(|source| PublishedError::Io { file: file.clone(), source })?;
+        PublishedNumbers::parse(&file, &text)
     }
 
     /// Reads the text of a file, which is called `file` in errors.
-    pub fn parse(file: &str, text: &str) -> Result<Published, CompareError> {
+    pub fn parse(file: &str, text: &str) -> Result<PublishedNumbers, PublishedError> {
         let file = || file.to_string();
         let mut lines = text.lines();
         let first = lines.next().unwrap_or_default();
         let columns: Vec<&str> = first.split(',').map(str::trim).collect();
-        let bad = || CompareError::Columns { file: file(), found: first.to_string() };
+        let bad = || PublishedError::Columns { file: file(), found: first.to_string() };
         let (mut systems, mut metrics): (Vec<String>, Vec<Metric>) = (Vec::new(), Vec::new());
         let mut places = Vec::new(); // column, system, metric
         for (column, name) in columns.iter().enumerate().filter(|(_, name)| !["dataset", "split"].contains(name)) {
@@ -80,7 +80,7 @@ impl Published {
         let dataset = columns.iter().position(|c| *c == "dataset").filter(|_| !places.is_empty()).ok_or_else(bad)?;
         let mut rows = Vec::new();
         for (number, line) in (2..).zip(lines).filter(|(_, line)| !line.trim().is_empty()) {
-            let row = |reason: String| CompareError::Row { file: file(), line: number, reason };
+            let row = |reason: String| PublishedError::Row { file: file(), line: number, reason };
             let cells: Vec<&str> = line.split(',').map(str::trim).collect();
             if cells.len() != columns.len() {
                 return Err(row(format!("expected {} fields, found {}", columns.len(), cells.len())));
@@ -97,7 +97,7 @@ impl Published {
             }
             rows.push((cells[dataset].to_string(), values));
         }
-        Ok(Published { systems, metrics, rows })
+        Ok(PublishedNumbers { systems, metrics, rows })
     }
 
     /// The systems, in the file's order.
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn errors_name_line_and_rule() {
-        let error = |text: &str| Published::parse("p.csv", text).unwrap_err().to_string();
+        let error = |text: &str| PublishedNumbers::parse("p.csv", text).unwrap_err().to_string();
         assert!(error("dataset,mrr\n").starts_with("p.csv:1: expected columns dataset, split and system_metric"));
         assert!(error("").starts_with("p.csv:1:"));
         assert_eq!(error("dataset,a_mrr\nx,0.1\ny\n"), "p.csv:3: expected 2 fields, found 1");

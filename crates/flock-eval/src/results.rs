@@ -1,20 +1,20 @@
-//! One dataset evaluated: its numbers, and the whole protocol that they were got by.
+//! `results.json`: the metrics of each dataset, with the whole protocol behind them.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use crate::datasets::{Group, Part, Split};
+use crate::datasets::{DatasetGroup, Part, Split};
 use crate::error::EvalError;
-use crate::questions::Side;
-use crate::summary::Counted;
+use crate::questions::AskedSide;
+use crate::summary::RankSummary;
 use flock_model::checkpoint::Task;
 use flock_model::files::write_atomically;
 
-/// A protocol in full.
+/// Everything that the metrics of an evaluation depend on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Stated {
+pub struct FullProtocol {
     /// Version of this program.
     pub version: String,
     /// SHA-256 of the checkpoint.
@@ -31,46 +31,46 @@ pub struct Stated {
     pub passes: u32,
     /// Walk length.
     pub length: usize,
-    /// Walks may step straight back.
+    /// Whether walks may step straight back.
     pub backtrack: bool,
-    /// All walks start at the query.
+    /// Whether all walks start at the query.
     pub all_at_query: bool,
-    /// Balanced walks start on edges of the query's relation.
+    /// Whether balanced walks start on edges of the query's relation.
     pub balanced_on_query_relation: bool,
-    /// Graphs have an inverse type for each relation.
+    /// Whether graphs have an inverse type for each relation.
     pub inverses: bool,
-    /// Chance of a walk to begin anew, in parts of 1024; older results have none.
+    /// Chance that a walk restarts, in parts of 1024; older results have none.
     #[serde(default)]
     pub restart: u32,
-    /// Which walks may begin anew; older results have none.
+    /// Which walks may restart: every one (1), every second one (2), …; older results have none.
     #[serde(default)]
     pub restart_period: u32,
-    /// Tie rule of the first numbers.
+    /// Tie rule of the main metrics.
     pub ties: String,
-    /// Whether those are filtered.
+    /// Whether the main metrics are filtered.
     pub filtered: bool,
-    /// Files whose triples are known.
+    /// Files whose triples count as known.
     pub filter: Vec<Part>,
-    /// What is asked for.
-    pub sides: Vec<Side>,
+    /// The parts of a triple that are asked for.
+    pub sides: Vec<AskedSide>,
     /// The file that is walked.
     pub walked: Part,
     /// SHA-256 of that file.
     pub graph: String,
     /// SHA-256 of the file with the triples to predict.
     pub predicted: String,
-    /// SHA-256 over the hashes of all files of `filter` that there are; older results have none.
+    /// SHA-256 over the hashes of all existing files of `filter`; older results have none.
     #[serde(default)]
     pub known: String,
-    /// Entities of the walked graph, all candidates.
+    /// Entities of the walked graph: the candidates.
     pub entities: u32,
-    /// Its relations.
+    /// Relations of the walked graph.
     pub relations: u32,
-    /// Its distinct triples.
+    /// Distinct triples of the walked graph.
     pub triples: usize,
-    /// Triples predicted: a sample, if there are fewer than `of`.
+    /// Triples predicted. If this is less than `of`, they are a sample.
     pub sampled: usize,
-    /// Triples that there are to predict.
+    /// Triples in the split.
     pub of: usize,
     /// Triples left out because the walked graph lacks a name.
     pub dropped: usize,
@@ -81,43 +81,43 @@ pub struct Stated {
 pub struct Evaluation {
     /// Name of the dataset.
     pub dataset: String,
-    /// What was predicted.
+    /// The task.
     pub task: Task,
-    /// Which triples.
+    /// The split.
     pub split: Split,
     /// The group it is averaged in.
-    pub group: Group,
-    /// The numbers; the first ones under the published tie rule.
+    pub group: DatasetGroup,
+    /// The metrics; the main ones under the published tie rule.
     #[serde(flatten)]
-    pub counted: Counted,
+    pub summary: RankSummary,
     /// Distinct queries asked.
     pub asked: usize,
-    /// Time they took, ranking included, loading not.
+    /// Seconds that asking and ranking took, without loading.
     pub seconds: f64,
     /// Useful multiply-adds per second, in GFLOP/s.
     pub gflops: f64,
-    /// Share of the last sitting's time that was not the model's: ranking, filtering, files, progress.
+    /// Share of the time since the start or the last resumption that the model did not use: ranking, filtering, files, progress.
     pub overhead: f64,
     /// Threads.
     pub threads: usize,
-    /// When it was finished, UTC.
+    /// When the evaluation finished, UTC.
     pub time: String,
     /// Name of the model.
     pub model: String,
-    /// What differs from the registry.
+    /// Differences between the dataset and the registry.
     pub differences: Vec<String>,
-    /// How the numbers were got.
-    pub protocol: Stated,
+    /// Everything that the metrics depend on.
+    pub protocol: FullProtocol,
 }
 
-/// Writes a list of results as `results.json`, whole or not at all.
+/// Writes a list of results as JSON. The file appears whole or not at all.
 pub fn write(path: &Path, results: &[Evaluation]) -> Result<(), EvalError> {
     let mut text = serde_json::to_string_pretty(results).expect("string keys and plain values");
     text.push('\n');
     write_text(path, &text)
 }
 
-/// Writes a text, whole or not at all.
+/// Writes a text file. It appears whole or not at all.
 pub fn write_text(path: &Path, text: &str) -> Result<(), EvalError> {
     let file = || path.display().to_string();
     write_atomically(path, text.as_bytes()).map_err(|source| EvalError::File { file: file(), source })
@@ -130,7 +130,7 @@ pub fn read(path: &Path) -> Result<Vec<Evaluation>, EvalError> {
     serde_json::from_slice(&bytes).map_err(|e| EvalError::Results { file: file(), reason: e.to_string() })
 }
 
-/// `2026-01-31T12:00:00Z`.
+/// Formats a time in UTC: `2026-01-31T12:00:00Z`.
 pub(crate) fn utc(time: SystemTime) -> String {
     let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     let (mut days, second) = (seconds / 86_400, seconds % 86_400);

@@ -1,16 +1,16 @@
-//! A table of text, written as Markdown or CSV.
+//! A table of text, which can be written as Markdown or CSV.
 
-/// A table of text, to be written in some form.
+/// A table of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sheet {
     /// Titles of the columns.
     pub header: Vec<String>,
-    /// Rows; a mean over datasets stands as a row of its own.
+    /// Rows, each as long as the header.
     pub rows: Vec<Vec<String>>,
 }
 
 impl Sheet {
-    /// As a Markdown table: the first column to the left, the others to the right.
+    /// Writes the table as Markdown, with the first column aligned left and the others right.
     pub fn markdown(&self) -> String {
         let line = |cells: &[String]| format!("| {} |\n", cells.join(" | ").replace('\n', " "));
         let rule: Vec<String> =
@@ -19,7 +19,7 @@ impl Sheet {
         line(&self.header) + &line(&rule) + &rows
     }
 
-    /// As CSV.
+    /// Writes the table as CSV.
     pub fn csv(&self) -> String {
         let cell = |c: &String| match c.contains([',', '"', '\n']) {
             true => format!("\"{}\"", c.replace('"', "\"\"")),

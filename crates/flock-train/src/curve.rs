@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::metrics::Record;
+use crate::metrics::LogLine;
 use flock_eval::chart::{COLOURS, escape, nice, shorten, tick};
 
 const WIDTH: f64 = 800.0;
@@ -21,7 +21,7 @@ struct Line<'a> {
 }
 
 /// A picture of what a run has logged; panels without a point are left out.
-pub fn svg(title: &str, records: &[Record]) -> String {
+pub fn svg(title: &str, records: &[LogLine]) -> String {
     let losses = records.iter().filter_map(|r| Some((r.step as f64, r.loss?))).collect();
     let loss = vec![Line { name: "", points: losses, colour: COLOURS[0], width: 1.5 }];
     let mut names: Vec<&str> = records.iter().flat_map(|r| r.graphs.keys().map(String::as_str)).collect();
@@ -155,9 +155,9 @@ mod tests {
 
     #[test]
     fn any_records_make_a_picture_without_nan() {
-        let loss = |step, loss| Record { step, loss: Some(loss), ..Record::default() };
+        let loss = |step, loss| LogLine { step, loss: Some(loss), ..LogLine::default() };
         let graphs = BTreeMap::from([("a<b".to_string(), 0.2), ("c&d".to_string(), 0.4)]);
-        let mrr = Record { step: 10, mrr: Some(0.3), graphs, ..Record::default() };
+        let mrr = LogLine { step: 10, mrr: Some(0.3), graphs, ..LogLine::default() };
         let cases = [
             vec![],
             vec![loss(1, 0.5)],

@@ -1,4 +1,4 @@
-//! What training starts from: initial weights or a checkpoint, with the metadata that the run's checkpoints will have.
+//! The first weights of a run: initial weights or a checkpoint, with the metadata that the run's checkpoints will have.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use flock_model::checkpoint::{Checkpoint, Metadata, Task};
 use flock_model::files::sha256_hex;
 use flock_model::init::initial_weights;
 
-/// Tells configs apart that make different weights.
+/// Hashes the part of a config that changes the weights.
 pub(crate) fn config_hash(config: &TrainConfig) -> String {
     let mut config = config.clone();
     config.threads = None;
@@ -21,7 +21,7 @@ pub(crate) fn config_hash(config: &TrainConfig) -> String {
     sha256_hex(to_json(&config).to_string().as_bytes())
 }
 
-/// What training starts from, with the metadata that its checkpoints will have.
+/// Returns the weights that training starts from, with the metadata that its checkpoints will have.
 pub(crate) fn first_weights(
     config: &TrainConfig,
     graphs: &[Fingerprint],
@@ -78,13 +78,13 @@ pub(crate) fn first_weights(
             return start(format!("has {key} {has}, but the config has model.{key} = {asked}"));
         }
     }
-    // A model that has learnt from such walks is asked with them, and stays so.
+    // A model that was trained with such walks keeps the switch.
     meta.balanced_on_query_relation |= config.walks.balanced_on_query_relation;
     meta.backtrack |= config.walks.backtrack;
     meta.all_at_query |= config.walks.all_at_query;
     config.walks.set_restarts(meta);
-    // With its own rule the model gets on a graph at test time as many walks as in training. Another count is kept as a rule
-    // that gives it on these graphs; on pieces of them it says nothing of whole graphs.
+    // With its own rule the model gets as many walks at test time as in training. A fixed count becomes a rule that gives this count
+    // on these graphs. A count for pieces says nothing about whole graphs.
     if let (WalkCount::Fixed(n), None) = (config.walks.n, config.data.subgraph) {
         (meta.n_train, meta.mean_nodes, meta.mean_triples) = (n, mean_nodes, mean_triples);
     }

@@ -13,7 +13,7 @@ use flock_train::config::{ScheduleName, WalkCount};
 use flock_train::data::Negatives;
 use flock_train::{
     ConfigError, Event, Example, Gradient, PetalsConfig, PetalsProtocol, PetalsReport, PlainGradient, RunContext,
-    Settings, StepInput, StepOutput, Summary, TrainConfig, TrainError, metrics, petals, train,
+    Settings, StepInput, StepOutput, TrainConfig, TrainError, TrainSummary, metrics, petals, train,
 };
 use flock_walk::WalkQuery;
 
@@ -112,7 +112,7 @@ impl Sitting {
         })
     }
 
-    fn train(&self, config: &TrainConfig, out: &Path) -> Result<Summary, TrainError> {
+    fn train(&self, config: &TrainConfig, out: &Path) -> Result<TrainSummary, TrainError> {
         let mut gradient = PlainGradient::new(self.threads).unwrap();
         self.with(&mut gradient, |context| train(config, out, context))
     }

@@ -10,5 +10,5 @@ pub mod embedding;
 pub mod passes;
 pub mod variants;
 
-pub use passes::{Tried, once, passes};
+pub use passes::{Trial, once, passes};
 pub use variants::{Variant, shortened, unweighted};

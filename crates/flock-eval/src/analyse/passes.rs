@@ -2,35 +2,36 @@
 
 use serde::Serialize;
 
-use crate::ask::{batch_size, place, place_all};
+use crate::ask::{batch_size, rank_all, rank_query};
 use crate::datasets::TestSet;
 use crate::error::EvalError;
-use crate::metrics::Metrics;
-use crate::questions::Questions;
-use crate::rank::Placed;
-use crate::summary::Counted;
+use crate::metrics::RankMetrics;
+use crate::questions::TestQuestions;
+use crate::rank::AnswerRank;
+use crate::summary::RankSummary;
 use flock_model::ensemble::{Ask, Asker, combine};
 use flock_model::model::{Model, View};
 
-/// A setting and what it gave.
+/// The metrics under one setting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Tried {
-    /// Passes, walks, or the name of a variant.
+pub struct Trial {
+    /// The setting: passes, walks, or the name of a variant.
     pub setting: String,
-    /// Published tie rule.
+    /// Metrics under the published tie rule.
     #[serde(flatten)]
-    pub metrics: Metrics,
+    pub metrics: RankMetrics,
     /// Share of answers that a walk reached.
     pub coverage: f64,
 }
 
-fn tried(setting: String, questions: &Questions, placed: &[Placed]) -> Tried {
-    let counted = Counted::new(questions.items(), placed, 0, |r| r.to_string());
-    Tried { setting, metrics: counted.all.pessimistic, coverage: counted.coverage }
+fn summarise(setting: String, questions: &TestQuestions, ranks: &[AnswerRank]) -> Trial {
+    let summary = RankSummary::new(questions.answers(), ranks, 0, |r| r.to_string());
+    Trial { setting, metrics: summary.all.pessimistic, coverage: summary.coverage }
 }
 
-/// MRR after each of `counts` passes (ascending). The first `p` of many passes are the passes of an ensemble of `p`, so one run
-/// with the most passes gives all.
+/// Measures the metrics after each of `counts` passes, which ascend. The first `p` of many passes are an ensemble of `p`, so one
+/// run with the most passes gives all. `watch` gets queries done and their total after each batch, and stops the run by returning
+/// false.
 pub fn passes(
     model: &Model,
     set: &TestSet,
@@ -38,20 +39,20 @@ pub fn passes(
     counts: &[u32],
     pool: &rayon::ThreadPool,
     watch: &mut dyn FnMut(usize, usize) -> bool,
-) -> Result<Vec<Tried>, EvalError> {
-    let questions = Questions::new(model.meta().task, set);
+) -> Result<Vec<Trial>, EvalError> {
+    let questions = TestQuestions::new(model.meta().task, set);
     let ask = Ask { passes: counts.iter().copied().max().unwrap_or(1), ..ask };
     let asker = Asker::new(model, View { topology: set.on.topology(), mask: None }, pool);
-    let mut placed: Vec<Vec<Placed>> = vec![Vec::new(); counts.len()];
+    let mut ranks: Vec<Vec<AnswerRank>> = vec![Vec::new(); counts.len()];
     let total = questions.queries.len();
     let mut at = 0;
     while at < total {
         let end = total.min(at + batch_size(&ask));
         for (query, passes) in (at..end).zip(asker.ask_passes(&questions.queries[at..end], ask)?) {
-            let items = &questions.items()[questions.range(query..query + 1)];
-            for (count, placed) in counts.iter().zip(&mut placed) {
+            let answers = questions.answers_of(query);
+            for (count, ranks) in counts.iter().zip(&mut ranks) {
                 let scores = combine(&passes[..*count as usize]);
-                placed.extend(place(set, &questions.queries[query], items, &scores)?);
+                ranks.extend(rank_query(set, &questions.queries[query], answers, &scores)?);
             }
         }
         at = end;
@@ -59,10 +60,10 @@ pub fn passes(
             return Err(EvalError::Stopped);
         }
     }
-    Ok(counts.iter().zip(&placed).map(|(count, placed)| tried(count.to_string(), &questions, placed)).collect())
+    Ok(counts.iter().zip(&ranks).map(|(count, ranks)| summarise(count.to_string(), &questions, ranks)).collect())
 }
 
-/// MRR of one setting.
+/// Measures the metrics under one setting. `watch` is as in [`passes()`].
 pub fn once(
     setting: String,
     model: &Model,
@@ -70,13 +71,13 @@ pub fn once(
     ask: Ask,
     pool: &rayon::ThreadPool,
     watch: &mut dyn FnMut(usize, usize) -> bool,
-) -> Result<Tried, EvalError> {
-    let questions = Questions::new(model.meta().task, set);
+) -> Result<Trial, EvalError> {
+    let questions = TestQuestions::new(model.meta().task, set);
     let total = questions.queries.len();
-    let mut placed = Vec::new();
-    place_all(model, set, &questions, ask, pool, 0, |done, places| {
-        placed.extend_from_slice(places);
+    let mut ranks = Vec::new();
+    rank_all(model, set, &questions, ask, pool, 0, |done, batch| {
+        ranks.extend_from_slice(batch);
         if watch(done, total) { Ok(()) } else { Err(EvalError::Stopped) }
     })?;
-    Ok(tried(setting, &questions, &placed))
+    Ok(summarise(setting, &questions, &ranks))
 }

@@ -6,22 +6,22 @@ use flock_model::ensemble::Ask;
 /// A change to a trained model that needs no retraining.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Variant {
-    /// The model as it is.
+    /// The unchanged model.
     Full,
-    /// Walks may step straight back.
+    /// Lets walks step straight back.
     Backtracking,
-    /// All walks start at the query.
+    /// Starts all walks at the query.
     StartsAtQuery,
-    /// Balanced walks start on edges of the query's relation (the paper's appendix), or of all if the model's start there.
+    /// Starts balanced walks on edges of the query's relation (the paper's appendix), or on all edges if the model starts them there.
     OtherBalance,
-    /// Plain averages instead of softmax-weighted ones.
+    /// Uses plain averages instead of softmax-weighted ones.
     MeanConsensus,
-    /// Half the walk length.
+    /// Halves the walk length.
     HalfLength,
 }
 
 impl Variant {
-    /// All, the model as it is first.
+    /// All variants, the unchanged model first.
     pub const ALL: [Variant; 6] = [
         Variant::Full,
         Variant::Backtracking,
@@ -31,7 +31,7 @@ impl Variant {
         Variant::HalfLength,
     ];
 
-    /// What the paper's table calls it, and that its weights are those of the full model: the paper retrained each.
+    /// Returns the name in the paper's table. It adds `(not retrained)`, because the paper retrained each variant.
     pub fn name(self, meta: &Metadata) -> String {
         let length = meta.length;
         let part = match self {
@@ -46,7 +46,7 @@ impl Variant {
         format!("{part} (not retrained)")
     }
 
-    /// The checkpoint of the variant, and how it is asked.
+    /// Returns the checkpoint of the variant, and how it is asked.
     pub fn of(self, checkpoint: &Checkpoint, mut ask: Ask) -> Result<(Checkpoint, Ask), TensorError> {
         match self {
             Variant::Full => {}
@@ -64,13 +64,14 @@ impl Variant {
     }
 }
 
-/// The same model with plain averages.
+/// Returns the same model with plain averages.
 pub fn unweighted(checkpoint: &Checkpoint) -> Result<Checkpoint, TensorError> {
     let meta = Metadata { consensus: Averaging::Mean, ..checkpoint.meta.clone() };
     Checkpoint::new(meta, checkpoint.tensors.clone())
 }
 
-/// The same model for shorter walks: names beyond the length cannot occur, so their rows go. "No type" stays the last row.
+/// Returns the same model for shorter walks. Names beyond the length cannot occur, so their rows are removed. "No type" stays the
+/// last row.
 pub fn shortened(checkpoint: &Checkpoint, length: usize) -> Result<Checkpoint, TensorError> {
     let (mut meta, mut tensors) = (checkpoint.meta.clone(), checkpoint.tensors.clone());
     let (old, width) = (meta.length, meta.width);

@@ -75,7 +75,7 @@ pub struct Series {
 
 /// A point with a name.
 #[derive(Clone, Debug)]
-pub struct Point {
+pub struct LabelledPoint {
     /// Across.
     pub x: f64,
     /// Up.
@@ -222,7 +222,7 @@ pub fn points(
     subtitle: &str,
     x: &Axis<'_>,
     y: &Axis<'_>,
-    points: &[Point],
+    points: &[LabelledPoint],
     classes: &[String],
     fit: Option<(f64, f64)>,
 ) -> String {
@@ -451,7 +451,7 @@ mod tests {
             assert!(picture.ends_with("</svg>\n") && !picture.contains("NaN") && !picture.contains("inf"), "{picture}");
             assert!(!picture.contains("a<b"));
         }
-        let point = |x, y| Point { x, y, label: "same".to_string(), class: 9 };
+        let point = |x, y| LabelledPoint { x, y, label: "same".to_string(), class: 9 };
         let axes = (Axis::linear("x"), Axis::linear("y"));
         let picture = points("t", "", &axes.0, &axes.1, &[point(0.0, 0.0), point(0.0, 0.0)], &[], Some((0.0, 1.0)));
         assert!(!picture.contains("NaN") && !picture.contains("inf"), "{picture}");

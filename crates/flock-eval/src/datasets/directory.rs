@@ -10,26 +10,26 @@ use super::error::DatasetError;
 use super::graph::NamedGraph;
 use super::layout::{Part, Protocol, Split, SplitKind};
 use super::meta;
-use super::registry::{self, Entry, Group};
+use super::registry::{self, DatasetGroup, RegistryEntry};
 use super::test_set::TestSet;
 
 /// A dataset directory.
 #[derive(Debug)]
 pub struct Dataset {
-    /// Its name.
+    /// Name of the dataset.
     pub name: String,
-    /// Where it is.
+    /// Path of the directory.
     pub dir: PathBuf,
     /// How it is evaluated.
     pub protocol: Protocol,
-    /// What the registry has under the name.
-    pub entry: Option<&'static Entry>,
-    /// SHA-256 of its files, as its `meta.json` has them.
+    /// The registry's entry, if there is one.
+    pub entry: Option<&'static RegistryEntry>,
+    /// SHA-256 of the files, as `meta.json` states them.
     pub(super) sha256: BTreeMap<Part, String>,
 }
 
 impl Dataset {
-    /// The dataset called `name` in a directory of datasets. A name that neither it nor the registry has gets near ones.
+    /// Opens the dataset called `name` in a directory of datasets. The error for an unknown name lists similar names.
     pub fn find(data: &Path, name: &str) -> Result<Dataset, DatasetError> {
         let dir = data.join(name);
         if dir.is_dir() {
@@ -39,7 +39,7 @@ impl Dataset {
         Err(DatasetError::Missing { dir: dir.display().to_string(), name: name.to_string() })
     }
 
-    /// The dataset in a directory.
+    /// Opens the dataset in a directory.
     pub fn open(dir: &Path) -> Result<Dataset, DatasetError> {
         let folder = dir.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
         let meta = meta::read(dir)?;
@@ -55,23 +55,23 @@ impl Dataset {
         Ok(Dataset { name, dir: dir.to_path_buf(), protocol, entry, sha256 })
     }
 
-    /// The group it is averaged in.
-    pub fn group(&self) -> Group {
-        self.entry.map_or(Group::Other, |e| e.group)
+    /// Returns the group in which it is averaged.
+    pub fn group(&self) -> DatasetGroup {
+        self.entry.map_or(DatasetGroup::Other, |e| e.group)
     }
 
-    /// Path of a file of the layout.
+    /// Returns the path of a file of the layout.
     pub fn file(&self, part: Part) -> PathBuf {
         self.dir.join(part.file())
     }
 
-    /// Gives every triple of a file to `sink`, in order.
+    /// Passes every triple of a file to `sink`, in order. Returns their number.
     pub fn for_each(&self, part: Part, sink: impl FnMut(&str, &str, &str)) -> Result<u64, DatasetError> {
         let options = LoadOptions { format: Some(Format::Tsv), header: Some(false), ..LoadOptions::default() };
         Ok(for_each_triple(&self.file(part), &options, sink)?.triples)
     }
 
-    /// The triples of a split to predict.
+    /// Loads the triples of a split to predict.
     pub fn test_set(&self, split: Split) -> Result<TestSet, DatasetError> {
         let none = || {
             let other = if split == Split::Valid { Split::Test } else { Split::Valid };
@@ -81,7 +81,7 @@ impl Dataset {
         self.load(split)?.1.ok_or_else(none)
     }
 
-    /// The graph walked for a split, and the triples on it to predict if there are any.
+    /// Loads the graph that is walked for a split, and the triples to predict on it, if there are any.
     pub fn load(&self, split: Split) -> Result<(Arc<NamedGraph>, Option<TestSet>), DatasetError> {
         let walked = self.protocol.walked(split);
         let mut builder = GraphBuilder::new();
@@ -116,7 +116,7 @@ impl Dataset {
         let topology = graph.topology();
         let all = topology.triples().chain(others.iter().map(|(_, t)| *t)).collect();
         let known = Topology::build(topology.num_nodes(), topology.num_relations(), all)?;
-        let on = Arc::new(NamedGraph { name: self.name.clone(), graph, kept: None });
+        let on = Arc::new(NamedGraph { name: self.name.clone(), graph, walked: None });
         let (heads, dropped) = (self.protocol.heads, predicted - triples.len());
         let set = (!triples.is_empty()).then(|| TestSet { on: on.clone(), triples, known, heads, rows, dropped });
         Ok((on, set))

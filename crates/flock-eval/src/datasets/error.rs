@@ -20,7 +20,7 @@ pub enum DatasetError {
         /// What is wrong.
         reason: String,
     },
-    /// A directory without anything to predict.
+    /// The directory has nothing to predict.
     #[error("{dir}: no {split}.txt with triples of the walked graph; hint: {hint}", hint = match (.split, .other) {
         (Split::Test, true) => "--split valid",
         (Split::Test, false) => "put triples to predict into test.txt, tab-separated like train.txt",
@@ -35,10 +35,10 @@ pub enum DatasetError {
         /// Whether the file of the other split is there.
         other: bool,
     },
-    /// A name without a directory.
+    /// The name is neither a directory nor in the registry.
     #[error(transparent)]
     Unknown(#[from] UnknownDataset),
-    /// A known name whose files are not there.
+    /// The registry has the name, but its files are not there.
     #[error("{dir}: no such directory; hint: flock-kg datasets fetch {name} --data DIR, or another --data")]
     Missing {
         /// Where it was looked for.
@@ -46,7 +46,7 @@ pub enum DatasetError {
         /// The dataset.
         name: String,
     },
-    /// Triples that make no graph.
+    /// The triples do not make a graph.
     #[error("{file}: {source}")]
     Graph {
         /// The file.
@@ -54,7 +54,7 @@ pub enum DatasetError {
         /// Why.
         source: GraphError,
     },
-    /// Triples that cannot be indexed.
+    /// The triples cannot be indexed.
     #[error(transparent)]
     Topology(#[from] TopologyError),
 }

@@ -5,28 +5,28 @@ use flock_walk::WalkQuery;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// A graph with names, some of its triples perhaps held out.
+/// A graph with names. Some of its triples may be held out.
 #[derive(Debug)]
 pub struct NamedGraph {
     /// Name of the dataset or file.
     pub name: String,
     pub(super) graph: Graph,
     /// What is walked, if some triples are held out.
-    pub(super) kept: Option<Topology>,
+    pub(super) walked: Option<Topology>,
 }
 
 impl NamedGraph {
-    /// What is walked.
+    /// Returns the graph that is walked.
     pub fn topology(&self) -> &Topology {
-        self.kept.as_ref().unwrap_or(self.graph.topology())
+        self.walked.as_ref().unwrap_or(self.graph.topology())
     }
 
-    /// The names, and all triples.
+    /// Returns the names and all triples.
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
 
-    /// A question in the words of the graph. With a piece, its ids are the piece's.
+    /// Writes a question with the names of the graph. If `piece` is given, the ids are those of the piece.
     pub fn describe(&self, query: &WalkQuery, piece: Option<&Subgraph>) -> String {
         let node = |v: u32| self.graph.entities().get(piece.map_or(v, |p| p.nodes[v as usize]));
         let relation = |r: u32| self.graph.relations().get(piece.map_or(r, |p| p.relations[r as usize]));
@@ -38,7 +38,7 @@ impl NamedGraph {
         }
     }
 
-    /// What a resumed run compares, so that it does not go on with other data.
+    /// Computes the fingerprint, by which a resumed run notices other data.
     pub fn fingerprint(&self) -> Fingerprint {
         let topology = self.topology();
         let mut sum = Sha256::new();

@@ -1,4 +1,4 @@
-//! How a dataset is laid out and evaluated: which file is walked, what counts as known, which sides are asked.
+//! The layout and the protocol of a dataset: which file is walked, what counts as known, which sides are asked for.
 //!
 //! | kind | walked for valid | for test | known at valid | known at test |
 //! |---|---|---|---|---|
@@ -25,7 +25,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// Name of the file.
+    /// Returns the name of the file.
     pub fn file(self) -> String {
         format!("{self}.txt")
     }
@@ -53,7 +53,7 @@ pub enum Split {
 }
 
 impl Split {
-    /// The file with the triples to predict.
+    /// Returns the file with the triples to predict.
     pub fn part(self) -> Part {
         match self {
             Split::Valid => Part::Valid,
@@ -90,7 +90,7 @@ impl fmt::Display for SplitKind {
     }
 }
 
-/// How a dataset is evaluated.
+/// How a dataset is evaluated: which graph is walked, what is known, what is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Protocol {
     /// What is new at test time.
@@ -101,12 +101,12 @@ pub struct Protocol {
     pub valid_filter: Vec<Part>,
     /// Files whose triples are known at test.
     pub test_filter: Vec<Part>,
-    /// Heads are asked for too.
+    /// Whether heads are asked for too.
     pub heads: bool,
 }
 
 impl Protocol {
-    /// As published for graphs of this kind.
+    /// Returns the published protocol for graphs of this kind.
     pub fn published(kind: SplitKind, valid_graph: Part, heads: bool) -> Protocol {
         use Part::{Inference, Test, Train, Valid};
         let (valid, test) = match (kind, valid_graph) {
@@ -117,7 +117,7 @@ impl Protocol {
         Protocol { kind, valid_graph, valid_filter: valid, test_filter: test, heads }
     }
 
-    /// The graph that is walked.
+    /// Returns the graph that is walked.
     pub fn walked(&self, split: Split) -> Part {
         match (split, self.kind) {
             (Split::Valid, _) => self.valid_graph,
@@ -126,7 +126,7 @@ impl Protocol {
         }
     }
 
-    /// Files whose triples are known.
+    /// Returns the files whose triples are known.
     pub fn filter(&self, split: Split) -> &[Part] {
         match split {
             Split::Valid => &self.valid_filter,
@@ -134,12 +134,12 @@ impl Protocol {
         }
     }
 
-    /// Whether the test graph's relations are all those of the training graph (GraIL, HM), used there or not.
+    /// Returns whether the test graph has all relations of the training graph (GraIL, HM), used there or not.
     pub fn shares_relations(&self) -> bool {
         self.kind != SplitKind::InductiveEr && self.valid_graph == Part::Train
     }
 
-    /// Whether validation triples with a name that the training graph lacks are dropped (MTDEA).
+    /// Returns whether validation triples with a name that the training graph lacks are dropped (MTDEA).
     pub fn drops_unknown(&self, split: Split) -> bool {
         split == Split::Valid && self.kind == SplitKind::InductiveEr && self.valid_graph == Part::Train
     }

@@ -1,4 +1,4 @@
-//! Dataset directories: graphs with triples to predict, for training and for evaluation.
+//! Benchmark datasets: graphs with triples to predict, for training and evaluation.
 //!
 //! A directory has `train.txt`, `valid.txt`, `test.txt` and perhaps `inference.txt`, all tab-separated. Its [`Protocol`] is what its
 //! `meta.json` states; without one, what the [`registry`] has under the directory's name; without that, transductive.
@@ -20,6 +20,6 @@ pub use directory::Dataset;
 pub use error::DatasetError;
 pub use graph::{Fingerprint, NamedGraph};
 pub use layout::{Part, Protocol, Split, SplitKind};
-pub use registry::{Entry, Group, UnknownDataset};
+pub use registry::{DatasetGroup, RegistryEntry, UnknownDataset};
 pub use test_set::TestSet;
-pub use training::{Training, training, validation};
+pub use training::{TrainingGraph, training, validation};

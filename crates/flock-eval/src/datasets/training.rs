@@ -1,4 +1,4 @@
-//! What is trained on: a dataset directory, or a graph file of which some triples are held out.
+//! Training graphs: from a dataset directory, or from a graph file of which some triples are held out.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,39 +11,40 @@ use super::graph::NamedGraph;
 use super::layout::{Part, Split};
 use super::test_set::{TestSet, order};
 
-/// What is trained on.
-pub struct Training {
+/// A graph to train on.
+pub struct TrainingGraph {
     /// The graph.
     pub graph: Arc<NamedGraph>,
-    /// Its validation triples, if it has some.
+    /// Its validation triples, if there are any.
     pub validation: Option<TestSet>,
-    /// What of the file is not in the graph, if that is to be known.
+    /// Warnings about what the file has and the graph does not.
     pub left_out: Option<String>,
 }
 
-/// A training graph from a dataset directory, or from a graph file read as `options` say.
-pub fn training(path: &Path, options: &LoadOptions, holdout: f64, seed: u64) -> Result<Training, DatasetError> {
+/// Loads a training graph from a dataset directory, or from a graph file, which is read with `options`. `holdout` is the share of a
+/// file's triples that are held out for validation.
+pub fn training(path: &Path, options: &LoadOptions, holdout: f64, seed: u64) -> Result<TrainingGraph, DatasetError> {
     if !path.is_dir() {
         return graph_file(path, options, holdout, seed);
     }
     let dataset = Dataset::open(path)?;
     if dataset.protocol.walked(Split::Valid) == Part::Train {
         let (graph, validation) = dataset.load(Split::Valid)?;
-        return Ok(Training { graph, validation, left_out: None });
+        return Ok(TrainingGraph { graph, validation, left_out: None });
     }
     let mut builder = GraphBuilder::new();
     dataset.for_each(Part::Train, |h, r, t| builder.add(h, r, t))?;
     let graph = finish(builder, &dataset.file(Part::Train))?;
-    let graph = Arc::new(NamedGraph { name: dataset.name.clone(), graph, kept: None });
-    Ok(Training { graph, validation: dataset.load(Split::Valid)?.1, left_out: None })
+    let graph = Arc::new(NamedGraph { name: dataset.name.clone(), graph, walked: None });
+    Ok(TrainingGraph { graph, validation: dataset.load(Split::Valid)?.1, left_out: None })
 }
 
-/// The validation triples of a dataset directory.
+/// Loads the validation triples of a dataset directory.
 pub fn validation(path: &Path) -> Result<TestSet, DatasetError> {
     Dataset::open(path)?.test_set(Split::Valid)
 }
 
-fn graph_file(path: &Path, options: &LoadOptions, holdout: f64, seed: u64) -> Result<Training, DatasetError> {
+fn graph_file(path: &Path, options: &LoadOptions, holdout: f64, seed: u64) -> Result<TrainingGraph, DatasetError> {
     let (graph, report) = flock_graph::load(path, options)?;
     let warnings: Vec<String> = report.warnings().iter().map(|warning| format!("warning: {warning}")).collect();
     let left_out = (!warnings.is_empty()).then(|| warnings.join("\n"));
@@ -52,8 +53,8 @@ fn graph_file(path: &Path, options: &LoadOptions, holdout: f64, seed: u64) -> Re
     // One triple at least stays to train on.
     let held = ((all.num_triples() as f64 * holdout) as usize).min(all.num_triples().saturating_sub(1));
     if held == 0 {
-        let graph = Arc::new(NamedGraph { name, graph, kept: None });
-        return Ok(Training { graph, validation: None, left_out });
+        let graph = Arc::new(NamedGraph { name, graph, walked: None });
+        return Ok(TrainingGraph { graph, validation: None, left_out });
     }
     let order = order(seed, all.num_triples());
     let mut ids: Vec<u32> = (0..held as u64).map(|k| order.get(k) as u32).collect();
@@ -62,7 +63,7 @@ fn graph_file(path: &Path, options: &LoadOptions, holdout: f64, seed: u64) -> Re
     let rest = (0u32..).zip(all.triples()).filter(|(id, _)| ids.binary_search(id).is_err()).map(|(_, t)| t).collect();
     let kept = Topology::build(all.num_nodes(), all.num_relations(), rest)?;
     let (known, rows) = (all.clone(), all.num_triples() as u64);
-    let on = Arc::new(NamedGraph { name, graph, kept: Some(kept) });
+    let on = Arc::new(NamedGraph { name, graph, walked: Some(kept) });
     let validation = TestSet { on: on.clone(), triples, known, heads: true, rows, dropped: 0 };
-    Ok(Training { graph: on, validation: Some(validation), left_out })
+    Ok(TrainingGraph { graph: on, validation: Some(validation), left_out })
 }

@@ -1,36 +1,36 @@
-//! What a run on Petals is: one struct, whose defaults are the published protocol.
+//! The config of a run on Petals: one struct, whose defaults are the published protocol.
 
 use serde::{Deserialize, Serialize};
 
 use crate::config::{OptimiserSection, OutputSection};
 use crate::settings::{ConfigError, Settings};
 
-/// How an instance of Petals is asked about in training and in the test.
+/// How an instance of Petals is asked, in training and in the test.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PetalsProtocol {
-    /// Each of the two targets is scored on walks of its own; instances in their order; the sum of the two losses; the epoch
-    /// with the best accuracy is kept.
+    /// Each of the two targets is scored on its own walks. Instances come in order, the loss is the sum of both, and the epoch with
+    /// the best accuracy is kept.
     #[default]
     Published,
-    /// Both targets are scored on the walks of one query, which is easier; instances in a new order each epoch; the mean of the
-    /// two losses; the last epoch is kept.
+    /// Both targets are scored on the walks of one query, which is easier. Instances come in a new order each epoch, the loss is the
+    /// mean of both, and the last epoch is kept.
     SharedWalks,
 }
 
-/// A run on Petals (section 10 of the specification).
+/// The config of a run on Petals (`docs/reference/model.md`, section 10).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PetalsConfig {
-    /// How instances are asked about.
+    /// How instances are asked.
     pub protocol: PetalsProtocol,
     /// Seed of instances, weights, order and walks.
     pub seed: u64,
-    /// Times that all instances are seen.
+    /// Number of epochs. Each sees all instances once.
     pub epochs: u64,
-    /// Ends after the first epoch that leaves no instance unsolved.
+    /// Whether the run ends after the first epoch that solves all instances.
     pub until_solved: bool,
-    /// Threads; all if not given. They change the speed, never the result.
+    /// Number of threads; all if not set. It changes the speed, never the result.
     pub threads: Option<usize>,
     /// Base walk count.
     pub walks: u32,
@@ -40,11 +40,11 @@ pub struct PetalsConfig {
     pub updates: usize,
     /// Ensemble passes of the test.
     pub passes: u32,
-    /// Ensemble passes of the accuracy by which the published protocol chooses the epoch that is kept.
+    /// Ensemble passes of the accuracy by which the published protocol chooses an epoch.
     pub epoch_passes: u32,
-    /// Whether the graphs have their inverse types. The published protocol has none.
+    /// Whether the graphs have inverse types. The published protocol has none.
     pub inverses: bool,
-    /// How the loss is minimised.
+    /// Optimiser settings.
     pub optimiser: OptimiserSection,
     /// What is written, and how often.
     pub output: OutputSection,
@@ -71,14 +71,14 @@ impl Default for PetalsConfig {
 }
 
 impl PetalsConfig {
-    /// The config that settings describe, over the published protocol.
+    /// Lays settings over the published protocol and checks the result.
     pub fn resolve(settings: &Settings) -> Result<PetalsConfig, ConfigError> {
         let config: PetalsConfig = settings.over(&PetalsConfig::default())?;
         config.check().map_err(|(key, rule)| settings.wrong_value(key, rule))?;
         Ok(config)
     }
 
-    /// The first key with a value that makes no sense, and what it should be.
+    /// Checks all values. The error is the first wrong key and its rule.
     pub fn check(&self) -> Result<(), (&'static str, String)> {
         let rule = |ok: bool, key, rule: &str| if ok { Ok(()) } else { Err((key, rule.to_string())) };
         rule((1..=1_000_000).contains(&self.epochs), "epochs", "expected 1 to 1000000")?;

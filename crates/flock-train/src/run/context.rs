@@ -1,76 +1,76 @@
-//! What a run is given to work with, and what it tells while it works.
+//! What a run works with, and the events that it reports.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use flock_kernels::Engine;
 
-use crate::metrics::Record;
+use crate::metrics::LogLine;
 use flock_model::checkpoint::{Checkpoint, Task};
 use flock_model::step::Gradient;
 
-/// The value of `model.from` that names a bundled model.
+/// The value of `model.from` that stands for a bundled model.
 pub const BUNDLED: &str = "bundled";
 
-/// What a run works with. None of it changes the result but the engine's instruction set, which rounds in its own way.
+/// What a run works with. Nothing here changes the result, except the engine's instruction set, which may round differently.
 pub struct RunContext<'a> {
-    /// Whoever computes gradients.
+    /// Computes gradients.
     pub gradient: &'a mut dyn Gradient,
-    /// For the forward passes of validation and tests.
+    /// Engine for the forward passes of validation and tests.
     pub engine: Engine,
-    /// Their threads.
+    /// Threads for validation and tests.
     pub pool: &'a rayon::ThreadPool,
-    /// This machine's multiply-add peak, if speed is to be told as a ratio.
+    /// Multiply-add peak of this machine, if speed is reported as a ratio.
     pub peak_gflops: Option<f64>,
-    /// A run without a state to go on from is an error.
+    /// Whether a directory without a state to resume from is an error.
     pub resume: bool,
-    /// The models that ship with the program, if it has some: what [`BUNDLED`] names.
+    /// The models that [`BUNDLED`] stands for, if the program has any.
     pub bundled: Option<fn(Task) -> Checkpoint>,
-    /// Set from outside, it ends the run after the step at hand; the run can be resumed.
+    /// When set, the run ends after the current step. It can be resumed.
     pub stop: &'a AtomicBool,
-    /// Told what happens.
+    /// Receives the events.
     pub watch: &'a mut dyn FnMut(Event<'_>),
 }
 
-/// What happens in a run.
+/// An event of a run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// Everything is loaded.
+    /// The run has loaded everything.
     Started {
-        /// What the run is, a line each.
+        /// Description of the run, a line each.
         about: &'a [String],
-        /// The steps that a state had done.
+        /// Steps done before, if the run was resumed.
         resumed: Option<u64>,
     },
-    /// A step was done.
-    Step(Progress),
-    /// A validation or test goes on.
+    /// A step is done.
+    Step(StepProgress),
+    /// A part of a validation or test is done.
     Testing {
         /// Questions done.
         done: usize,
-        /// Of so many.
+        /// Questions in total.
         total: usize,
     },
-    /// A line was logged.
-    Logged(&'a Record),
-    /// Something worth saying.
+    /// A line was written to the log.
+    Logged(&'a LogLine),
+    /// A note for the user.
     Note(&'a str),
 }
 
-/// How far a run is.
+/// Progress of a run after a step.
 #[derive(Copy, Clone, Debug)]
-pub struct Progress {
+pub struct StepProgress {
     /// Steps done.
     pub step: u64,
-    /// Of so many.
+    /// Steps in total.
     pub steps: u64,
     /// Mean loss since the last logged line.
     pub loss: f64,
-    /// Steps per second, lately.
+    /// Recent steps per second.
     pub steps_per_s: f64,
-    /// Useful multiply-adds over the machine's peak, lately.
+    /// Recent useful multiply-adds over the machine's peak.
     pub ratio: Option<f64>,
-    /// Time left at this speed.
+    /// Estimated time left.
     pub left: Duration,
 }

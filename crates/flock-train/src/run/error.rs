@@ -16,28 +16,28 @@ use flock_model::model::ModelError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrainError {
-    /// A dataset.
+    /// A dataset cannot be used.
     #[error(transparent)]
     Dataset(#[from] DatasetError),
-    /// Graphs with nothing to ask.
+    /// The graphs have nothing to ask.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// A model that does not fit.
+    /// The model does not fit.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// A validation.
+    /// A validation failed.
     #[error("validation: {0}")]
     Eval(#[from] EvalError),
-    /// A checkpoint to start from, or to write.
+    /// A checkpoint cannot be read or written.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    /// Weights that no checkpoint can hold.
+    /// A checkpoint cannot hold the weights.
     #[error(transparent)]
     Tensors(#[from] TensorError),
-    /// A training state.
+    /// The training state cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
-    /// A checkpoint to start from that contradicts the config.
+    /// The checkpoint to start from contradicts the config.
     #[error("{file}: {reason}")]
     Start {
         /// The checkpoint.
@@ -45,7 +45,7 @@ pub enum TrainError {
         /// What does not fit.
         reason: String,
     },
-    /// Some other file of the run.
+    /// A file of the run cannot be read or written.
     #[error("{file}: {source}")]
     Io {
         /// The file.
@@ -53,7 +53,7 @@ pub enum TrainError {
         /// Why.
         source: io::Error,
     },
-    /// NaN or infinity.
+    /// A loss or gradient is NaN or infinite.
     #[error(
         "step {step}: the {what} of {query} on {graph} is NaN or infinite; nothing after step {before} is kept; \
          hint: a lower optimiser.rate, or optimiser.clip = 1", before = step - 1
@@ -68,13 +68,13 @@ pub enum TrainError {
         /// The question that caused it.
         query: String,
     },
-    /// The config is not the one that the state was made with.
+    /// The config differs from that of the state.
     #[error(
         "{dir}: the run there has {key} = {old}, this one {key} = {new}; hint: the same value to go on with it, \
          or another directory (--out)"
     )]
     Changed {
-        /// The run's directory.
+        /// Directory of the run.
         dir: String,
         /// The first key that differs.
         key: String,
@@ -83,41 +83,41 @@ pub enum TrainError {
         /// Its value now.
         new: Value,
     },
-    /// A training graph is not the one that the state was made with.
+    /// The training graphs differ from those of the state.
     #[error(
         "{dir}: the run there was trained on {old}, now there is {new}; hint: the same graphs, or another directory (--out)"
     )]
     OtherGraph {
-        /// The run's directory.
+        /// Directory of the run.
         dir: String,
         /// The graphs of the state.
         old: String,
         /// The graphs now.
         new: String,
     },
-    /// Nothing to resume.
+    /// There is no state to resume from.
     #[error("{dir}: no training state to resume; hint: leave out --resume to start a run there")]
     NoState {
-        /// The run's directory.
+        /// Directory of the run.
         dir: String,
     },
-    /// Files that a run would overwrite.
+    /// The directory has files of something else, which the run would overwrite.
     #[error("{dir} has {file} but no training state: it belongs to something else; hint: another directory (--out)")]
     Foreign {
-        /// The run's directory.
+        /// Directory of the run.
         dir: String,
         /// The file.
         file: &'static str,
     },
-    /// Another process works there.
+    /// Another process is using the directory.
     #[error("{dir}: another run is writing there; hint: wait for it, or another directory (--out)")]
     Locked {
-        /// The run's directory.
+        /// Directory of the run.
         dir: String,
     },
 }
 
-/// Error of a file of the run.
+/// Makes the error about a file of the run.
 pub(crate) fn io_error(path: &Path) -> impl FnOnce(io::Error) -> TrainError {
     let file = path.display().to_string();
     move |source| TrainError::Io { file, source }

@@ -5,8 +5,8 @@ mod error;
 mod meter;
 mod run_dir;
 
-pub use context::{BUNDLED, Event, Progress, RunContext};
+pub use context::{BUNDLED, Event, RunContext, StepProgress};
 pub use error::TrainError;
 pub(crate) use error::io_error;
-pub(crate) use meter::{Meter, Pending, useful_macs};
+pub(crate) use meter::{Meter, RunningLoss, useful_macs};
 pub(crate) use run_dir::RunDir;

@@ -1,4 +1,4 @@
-//! The directory of a run: its lock, its files, and whether its state is of the same config.
+//! The directory of a run: its lock, its files, and the check that a resumed run has the same config.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use serde_json::Value;
 use super::error::{TrainError, io_error};
 use crate::settings::{lay_over, to_json};
 
-/// The directory of a run, locked for as long as this value lives.
+/// The directory of a run. It stays locked while this value lives.
 pub(crate) struct RunDir {
     path: PathBuf,
     _lock: File,
 }
 
 impl RunDir {
-    /// Makes the directory if need be, and clears away what a killed run was writing.
+    /// Opens the directory, or makes it. Removes temporary files that a killed run left.
     pub fn open(path: &Path, resume: bool) -> Result<RunDir, TrainError> {
         let dir = path.display().to_string();
         if resume && !path.join("state").is_file() {
@@ -41,7 +41,7 @@ impl RunDir {
         }
         if !run.has_state() {
             for file in ["best.safetensors", "last.safetensors", "ema.safetensors", "metrics.jsonl"] {
-                // An empty log is what a run leaves that could not write its first state.
+                // A run that could not write its first state leaves an empty log.
                 if fs::metadata(run.file(file)).is_ok_and(|m| m.len() > 0) {
                     return Err(TrainError::Foreign { dir, file });
                 }
@@ -66,8 +66,8 @@ impl RunDir {
         self.path.display().to_string()
     }
 
-    /// Refuses a config that differs from the state's in a key that is not `free`. A state from before a key existed was made
-    /// with that key's default.
+    /// Refuses a config that differs from the state's in a key that is not in `free`. A key that the state does not have yet had its
+    /// default.
     pub fn check_config<C: Serialize + Default>(&self, old: &Value, new: &C, free: &[&str]) -> Result<(), TrainError> {
         let mut filled = to_json(&C::default());
         lay_over(&mut filled, old);
