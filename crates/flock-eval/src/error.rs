@@ -37,7 +37,13 @@ pub enum EvalError {
         /// What is wrong.
         reason: String,
     },
-    /// The file is not a file of ranks.
+    /// The file does not have the columns of a file of ranks.
+    #[error("{file}:1: expected the columns of a file of ranks")]
+    RankColumns {
+        /// The file.
+        file: String,
+    },
+    /// A row of a file of ranks is wrong.
     #[error("{file}:{line}: {reason}")]
     Ranks {
         /// The file.

@@ -27,6 +27,7 @@ pub mod questions;
 pub mod rank;
 pub mod ranks;
 pub mod results;
+mod rows;
 pub mod sheet;
 pub mod strata;
 pub mod summary;

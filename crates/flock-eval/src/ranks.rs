@@ -7,9 +7,12 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::Path;
 
+use csv::StringRecord;
+
 use crate::error::EvalError;
 use crate::questions::{AskedSide, TestAnswer};
 use crate::rank::AnswerRank;
+use crate::rows::{Separator, TableRow, rows};
 use crate::strata::Stratum;
 use flock_model::checkpoint::Task;
 
@@ -139,24 +142,20 @@ pub fn read(path: &Path) -> Result<Vec<RankRow>, EvalError> {
     let file = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|source| EvalError::File { file: file.clone(), source })?;
     let wrong = |line: usize, reason: &str| EvalError::Ranks { file: file.clone(), line, reason: reason.to_string() };
-    let mut lines = text.lines();
-    let header: Vec<&str> = lines.next().unwrap_or_default().split('\t').collect();
-    if header != COLUMNS {
-        return Err(wrong(1, "expected the columns of eval --ranks"));
+    let mut rows = rows(&text, Separator::Tab);
+    if !rows.next().is_some_and(|header| header.fields == COLUMNS[..]) {
+        return Err(EvalError::RankColumns { file });
     }
-    let mut rows = Vec::new();
-    for (number, line) in (2..).zip(lines) {
-        let cells: Vec<&str> = line.split('\t').collect();
-        if cells.len() != COLUMNS.len() {
-            return Err(wrong(number, &format!("expected {} columns, found {}", COLUMNS.len(), cells.len())));
+    rows.map(|TableRow { line, fields }| {
+        if fields.len() != COLUMNS.len() {
+            return Err(wrong(line, &format!("expected {} columns, found {}", COLUMNS.len(), fields.len())));
         }
-        let row = parse(&cells).ok_or_else(|| wrong(number, "a value that its column cannot have"))?;
-        rows.push(row);
-    }
-    Ok(rows)
+        parse(&fields).ok_or_else(|| wrong(line, "a value that its column cannot have"))
+    })
+    .collect()
 }
 
-fn parse(cells: &[&str]) -> Option<RankRow> {
+fn parse(cells: &StringRecord) -> Option<RankRow> {
     let flag = |text: &str| match text {
         "" => Some(None),
         "0" => Some(Some(false)),
@@ -165,15 +164,15 @@ fn parse(cells: &[&str]) -> Option<RankRow> {
     };
     let rank: f64 = cells[7].parse().ok()?;
     Some(RankRow {
-        dataset: unescape_name(cells[0]),
-        task: match cells[1] {
+        dataset: unescape_name(&cells[0]),
+        task: match &cells[1] {
             "entity" => Task::Entity,
             "relation" => Task::Relation,
             _ => return None,
         },
         split: cells[2].to_string(),
-        triple: [cells[3], cells[4], cells[5]].map(unescape_name),
-        side: match cells[6] {
+        triple: [&cells[3], &cells[4], &cells[5]].map(unescape_name),
+        side: match &cells[6] {
             "head" => AskedSide::Head,
             "tail" => AskedSide::Tail,
             "relation" => AskedSide::Relation,
@@ -183,10 +182,10 @@ fn parse(cells: &[&str]) -> Option<RankRow> {
         ties: cells[8].parse().ok()?,
         score: cells[9].parse().ok()?,
         candidates: cells[10].parse().ok()?,
-        reached: flag(cells[11])??,
+        reached: flag(&cells[11])??,
         stratum: Stratum {
-            half_link: flag(cells[12])?,
-            distance: match cells[13] {
+            half_link: flag(&cells[12])?,
+            distance: match &cells[13] {
                 "" => None,
                 text => Some(text.parse().ok()?),
             },
@@ -272,7 +271,7 @@ mod tests {
         for (from, to, error) in [
             ("\thead\t2", "\tfoot\t2", ":2: a value that its column cannot have"),
             ("\t2\t1\t-0.125", "\t0\t1\t-0.125", ":2: a value"),
-            ("dataset\t", "data\t", ":1: expected the columns of eval --ranks"),
+            ("dataset\t", "data\t", ":1: expected the columns of a file of ranks"),
             ("\t10\t1\t1\t2\n", "\t10\t1\t1\n", ":2: expected 14 columns, found 13"),
         ] {
             std::fs::write(&path, text.replacen(from, to, 1)).unwrap();

@@ -21,11 +21,11 @@ impl Sheet {
 
     /// Writes the table as CSV.
     pub fn csv(&self) -> String {
-        let cell = |c: &String| match c.contains([',', '"', '\n']) {
-            true => format!("\"{}\"", c.replace('"', "\"\"")),
-            false => c.clone(),
-        };
-        let line = |cells: &Vec<String>| cells.iter().map(cell).collect::<Vec<_>>().join(",") + "\n";
-        std::iter::once(&self.header).chain(&self.rows).map(line).collect()
+        let mut out = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
+        for row in std::iter::once(&self.header).chain(&self.rows) {
+            out.write_record(row).expect("writing to memory does not fail");
+        }
+        let bytes = out.into_inner().expect("writing to memory does not fail");
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 }

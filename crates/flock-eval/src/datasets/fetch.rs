@@ -15,6 +15,7 @@ use serde_json::json;
 use super::layout::{Part, Split};
 use super::registry::RegistryEntry;
 use super::{Dataset, DatasetError, check};
+use crate::rows::{Separator, TableRow, rows};
 use flock_model::files::sha256_hex;
 
 /// How often a download is tried before it fails.
@@ -192,13 +193,15 @@ fn mirror(
 /// Rewrites triples as `head \t relation \t tail \n`. Fields are separated by tabs, or by blanks where there is no tab.
 fn rewrite(file: &str, bytes: &[u8], columns: [usize; 3], out: &mut String) -> Result<(), FetchError> {
     let text = String::from_utf8_lossy(bytes);
-    for (line, row) in (1..).zip(text.lines()).filter(|(_, row)| !row.trim().is_empty()) {
-        let row = row.trim_end_matches('\r');
-        let fields: Vec<&str> = if row.contains('\t') {
-            row.split('\t').map(str::trim).collect()
-        } else {
-            row.split_whitespace().collect()
+    for TableRow { line, fields } in rows(&text, Separator::Tab) {
+        let fields: Vec<&str> = match fields.len() {
+            1 => fields[0].split_whitespace().collect(),
+            _ => fields.iter().map(str::trim).collect(),
         };
+        // A line of blanks.
+        if fields.iter().all(|field| field.is_empty()) {
+            continue;
+        }
         if fields.len() != 3 {
             return Err(FetchError::Row { file: file.to_string(), line, found: fields.len() });
         }
