@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use crate::eval::{Form, print};
-use crate::failure::{Failure, error, json};
+use crate::failure::{Failure, error, json, message};
 use crate::train::println;
 
 /// Arguments of `datasets`.
@@ -113,7 +113,7 @@ fn look(data: &Path, name: &str) -> Option<Vec<String>> {
         dir if dir.is_dir() => Dataset::open(&dir),
         _ => return None,
     };
-    Some(dataset.and_then(|d| check::differences(&d)).unwrap_or_else(|e| vec![e.to_string()]))
+    Some(dataset.and_then(|d| check::differences(&d)).unwrap_or_else(|e| vec![message(&e)]))
 }
 
 fn list(args: &Args) -> Result<(), Failure> {

@@ -56,7 +56,7 @@ impl Common {
             settings.file(file).map_err(error)?;
         }
         for text in &self.set {
-            settings.set(text).map_err(error)?;
+            settings.set("--set", text).map_err(error)?;
         }
         put(&mut settings, "--seed", "seed", self.seed);
         put(&mut settings, "--threads", "threads", self.threads);

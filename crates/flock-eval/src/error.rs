@@ -2,6 +2,7 @@
 
 use crate::datasets::DatasetError;
 use crate::partial::PartialError;
+use crate::remedy::EvalRemedy;
 use flock_model::ensemble::NotFinite;
 use flock_model::model::ModelError;
 
@@ -56,4 +57,15 @@ pub enum EvalError {
     /// The caller stopped the run.
     #[error("stopped")]
     Stopped,
+}
+
+impl EvalError {
+    /// Returns what to do about it, where that is known.
+    pub fn remedy(&self) -> Option<EvalRemedy> {
+        match self {
+            EvalError::Partial(e) => e.remedy(),
+            EvalError::Dataset(e) => e.remedy().map(EvalRemedy::Dataset),
+            _ => None,
+        }
+    }
 }

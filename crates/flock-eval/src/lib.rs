@@ -26,6 +26,7 @@ pub mod published;
 pub mod questions;
 pub mod rank;
 pub mod ranks;
+pub mod remedy;
 pub mod results;
 mod rows;
 pub mod sheet;
@@ -38,6 +39,7 @@ pub use evaluate::{EvalSettings, RankedEvaluation, evaluate, evaluate_ranked};
 pub use metrics::{RankMetrics, TieMetrics};
 pub use questions::{AskedSide, TestAnswer, TestQuestions};
 pub use rank::{AnswerRank, Rank};
+pub use remedy::EvalRemedy;
 pub use results::{Evaluation, FullProtocol};
 pub use summary::RankSummary;
 

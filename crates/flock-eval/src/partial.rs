@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::difference::difference;
 use crate::rank::{AnswerRank, Rank};
+use crate::remedy::EvalRemedy;
 
 const FORMAT: u32 = 2;
 
@@ -33,23 +34,19 @@ pub enum PartialError {
         source: io::Error,
     },
     /// Another run is writing to the file.
-    #[error("{file}: another run is using it; hint: another --out")]
+    #[error("{file}: another run is using it")]
     Busy {
         /// The file.
         file: String,
     },
     /// The file was not left by a run.
-    #[error(
-        "{file}: not the record of an evaluation that was cut off; hint: another --out, or --fresh to overwrite it"
-    )]
+    #[error("{file}: not the record of an evaluation that was cut off")]
     Content {
         /// The file.
         file: String,
     },
     /// The file has the format of another version of the program.
-    #[error(
-        "{file}: the record of an evaluation in format {found}, this program reads format {FORMAT}; hint: --fresh to start anew"
-    )]
+    #[error("{file}: the record of an evaluation in format {found}, this program reads format {FORMAT}")]
     Version {
         /// The file.
         file: String,
@@ -57,10 +54,7 @@ pub enum PartialError {
         found: u32,
     },
     /// The file was left by a run with other settings.
-    #[error(
-        "{file}: the run that was cut off has {difference} on {dataset}; hint: the same options to go on with it, --fresh to \
-         start anew, or another --out"
-    )]
+    #[error("{file}: the run that was cut off has {difference} on {dataset}")]
     Other {
         /// The file.
         file: String,
@@ -69,6 +63,19 @@ pub enum PartialError {
         /// What differs.
         difference: String,
     },
+}
+
+impl PartialError {
+    /// Returns what to do about it, where that is known.
+    pub fn remedy(&self) -> Option<EvalRemedy> {
+        Some(match self {
+            PartialError::Io { .. } => return None,
+            PartialError::Busy { .. } => EvalRemedy::OtherFile,
+            PartialError::Content { .. } => EvalRemedy::OtherFileOrOverwrite,
+            PartialError::Version { .. } => EvalRemedy::StartOver,
+            PartialError::Other { .. } => EvalRemedy::SameOptions,
+        })
+    }
 }
 
 /// A line of the file.
@@ -286,7 +293,7 @@ mod tests {
             PartialRun::open(&path, false).unwrap().resume(&key(1), |queries| (queries <= 2).then_some(queries));
         assert!(matches!(fewer, Err(PartialError::Content { .. })));
         let error = PartialRun::open(&path, false).unwrap().resume(&key(2), Some).unwrap_err().to_string();
-        assert!(error.contains("has seed = 1, this one seed = 2, on a;"), "{error}");
+        assert!(error.contains("has seed = 1, this one seed = 2, on a"), "{error}");
         assert_eq!(PartialRun::open(&path, true).unwrap().resume(&key(2), Some).unwrap(), SavedRanks::default());
         std::fs::write(&path, "[]\n").unwrap();
         assert!(matches!(PartialRun::open(&path, false), Err(PartialError::Content { .. })));

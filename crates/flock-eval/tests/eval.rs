@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use flock_eval::analyse::density;
-use flock_eval::datasets::{Dataset, DatasetError, Part, Split, check, registry};
+use flock_eval::datasets::{Dataset, DatasetError, DatasetRemedy, Part, Split, check, registry};
 use flock_eval::evaluate::{Choice, EvalSettings, evaluate};
 use flock_eval::partial::PartialRun;
 use flock_eval::published::PublishedNumbers;
@@ -347,11 +347,9 @@ fn errors_name_what_is_missing() {
     let dir = tempfile::tempdir().unwrap();
     let error = |name| Dataset::find(dir.path(), name).unwrap_err();
     assert!(matches!(error("FB15k238"), DatasetError::Unknown(u) if u.near.contains(&"FB15k237".to_string())));
-    assert!(
-        error("FB15k237")
-            .to_string()
-            .ends_with("no such directory; hint: flock-kg datasets fetch FB15k237 --data DIR, or another --data")
-    );
+    let missing = error("FB15k237");
+    assert!(missing.to_string().ends_with("FB15k237: no such directory"), "{missing}");
+    assert_eq!(missing.remedy(), Some(DatasetRemedy::Fetch { name: "FB15k237".to_string() }));
     let path = dataset(dir.path(), 1, "transductive", "train");
     std::fs::write(path.join("meta.json"), r#"{"valid_graph": "trian"}"#).unwrap();
     let error = Dataset::open(&path).unwrap_err().to_string();

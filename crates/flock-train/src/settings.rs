@@ -33,8 +33,10 @@ pub enum ConfigError {
         message: String,
     },
     /// The text is not `key=value`.
-    #[error("--set {text:?}: expected key=value, such as --set optimiser.rate=1e-4")]
+    #[error("{origin} {text:?}: expected key=value, such as {origin} optimiser.rate=1e-4")]
     NotAPair {
+        /// Where it was given.
+        origin: String,
         /// What was given.
         text: String,
     },
@@ -109,15 +111,16 @@ impl Settings {
         Ok(())
     }
 
-    /// Adds `key=value`. The value is read as TOML; what is not TOML is a string, so that paths and words need no quotes.
-    pub fn set(&mut self, text: &str) -> Result<(), ConfigError> {
+    /// Adds `key=value`. The value is read as TOML. What is not TOML is a string, so that paths and words need no quotes. `origin` is
+    /// what errors call the place it was given at, such as a flag.
+    pub fn set(&mut self, origin: &str, text: &str) -> Result<(), ConfigError> {
         let Some((key, value)) = text.split_once('=') else {
-            return Err(ConfigError::NotAPair { text: text.to_string() });
+            return Err(ConfigError::NotAPair { origin: origin.to_string(), text: text.to_string() });
         };
         let parsed = toml::from_str::<toml::Table>(&format!("value = {value}")).ok();
         let parsed = parsed.filter(|table| table.len() == 1).and_then(|mut table| table.remove("value"));
         let value = parsed.and_then(|v| serde_json::to_value(v).ok()).unwrap_or_else(|| Value::from(value.trim()));
-        self.put("--set", key.trim(), value);
+        self.put(origin, key.trim(), value);
         Ok(())
     }
 

@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
+use crate::remedy::TrainRemedy;
 use flock_model::files::write_atomically;
 
 const MAGIC: &[u8; 8] = b"FLOCKTRN";
@@ -46,7 +47,7 @@ pub enum StateError {
         found: u32,
     },
     /// The file is damaged.
-    #[error("{file}: the checksum does not match: the file is damaged; hint: remove it to start anew")]
+    #[error("{file}: the checksum does not match: the file is damaged")]
     Checksum {
         /// The file.
         file: String,
@@ -59,6 +60,13 @@ pub enum StateError {
         /// What is wrong.
         reason: String,
     },
+}
+
+impl StateError {
+    /// Returns what to do about it, where that is known.
+    pub fn remedy(&self) -> Option<TrainRemedy> {
+        matches!(self, StateError::Checksum { .. }).then_some(TrainRemedy::RemoveState)
+    }
 }
 
 /// Writes a state.

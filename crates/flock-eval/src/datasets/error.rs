@@ -4,6 +4,7 @@ use flock_graph::{GraphError, LoadError, TopologyError};
 
 use super::layout::Split;
 use super::registry::UnknownDataset;
+use super::remedy::DatasetRemedy;
 
 /// Why a dataset cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -21,12 +22,7 @@ pub enum DatasetError {
         reason: String,
     },
     /// The directory has nothing to predict.
-    #[error("{dir}: no {split}.txt with triples of the walked graph; hint: {hint}", hint = match (.split, .other) {
-        (Split::Test, true) => "--split valid",
-        (Split::Test, false) => "put triples to predict into test.txt, tab-separated like train.txt",
-        (Split::Valid, true) => "--split test, or leave it out of validation.extra",
-        (Split::Valid, false) => "put triples to predict into valid.txt, or leave it out of validation.extra",
-    })]
+    #[error("{dir}: no {split}.txt with triples of the walked graph")]
     NothingToPredict {
         /// The directory.
         dir: String,
@@ -39,7 +35,7 @@ pub enum DatasetError {
     #[error(transparent)]
     Unknown(#[from] UnknownDataset),
     /// The registry has the name, but its files are not there.
-    #[error("{dir}: no such directory; hint: flock-kg datasets fetch {name} --data DIR, or another --data")]
+    #[error("{dir}: no such directory")]
     Missing {
         /// Where it was looked for.
         dir: String,
@@ -57,4 +53,19 @@ pub enum DatasetError {
     /// The triples cannot be indexed.
     #[error(transparent)]
     Topology(#[from] TopologyError),
+}
+
+impl DatasetError {
+    /// Returns what to do about it, where that is known. A file that cannot be loaded has its own
+    /// remedy: [`LoadError::remedy`].
+    pub fn remedy(&self) -> Option<DatasetRemedy> {
+        Some(match self {
+            DatasetError::NothingToPredict { split, other: false, .. } => DatasetRemedy::AddTriples(*split),
+            DatasetError::NothingToPredict { split: Split::Test, .. } => DatasetRemedy::PredictOther(Split::Valid),
+            DatasetError::NothingToPredict { split: Split::Valid, .. } => DatasetRemedy::PredictOther(Split::Test),
+            DatasetError::Unknown(e) => return Some(e.remedy()),
+            DatasetError::Missing { name, .. } => DatasetRemedy::Fetch { name: name.clone() },
+            _ => return None,
+        })
+    }
 }

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::layout::{Part, Split};
 use super::registry::RegistryEntry;
-use super::{Dataset, DatasetError, check};
+use super::{Dataset, DatasetError, DatasetRemedy, check};
 use crate::rows::{Separator, TableRow, rows};
 use flock_model::files::sha256_hex;
 
@@ -26,7 +26,7 @@ const TRIES: u32 = 5;
 #[non_exhaustive]
 pub enum FetchError {
     /// The dataset exists already.
-    #[error("{dir}: exists already; hint: flock-kg datasets --data DIR checks it; remove it to fetch it again")]
+    #[error("{dir}: exists already")]
     Exists {
         /// The directory.
         dir: String,
@@ -40,7 +40,7 @@ pub enum FetchError {
         source: io::Error,
     },
     /// The source does not have a file.
-    #[error("{from}: not found; hint: --from URL or DIR that has {path}, or {name}/{part}.txt in the layout itself")]
+    #[error("{from}: not found")]
     NotFound {
         /// What was asked for first.
         from: String,
@@ -52,7 +52,7 @@ pub enum FetchError {
         part: Part,
     },
     /// A download failed.
-    #[error("{url}: {reason}; what has come is kept, the same command goes on from there")]
+    #[error("{url}: {reason}; what has come is kept")]
     Http {
         /// What was asked for.
         url: String,
@@ -78,7 +78,7 @@ pub enum FetchError {
         reason: String,
     },
     /// The files differ from the registry.
-    #[error("{name} is not as published:\n  {}\nhint: --accept to keep it all the same", .differences.join("\n  "))]
+    #[error("{name} is not as published:\n  {}", .differences.join("\n  "))]
     Differs {
         /// The dataset.
         name: String,
@@ -88,6 +88,22 @@ pub enum FetchError {
     /// The fetched files are not a dataset.
     #[error(transparent)]
     Dataset(#[from] DatasetError),
+}
+
+impl FetchError {
+    /// Returns what to do about it, where that is known.
+    pub fn remedy(&self) -> Option<DatasetRemedy> {
+        Some(match self {
+            FetchError::Exists { .. } => DatasetRemedy::CheckOrRemove,
+            FetchError::NotFound { path, name, part, .. } => {
+                DatasetRemedy::NameSource { path: path.clone(), name: name.clone(), part: *part }
+            }
+            FetchError::Http { .. } => DatasetRemedy::Resume,
+            FetchError::Differs { .. } => DatasetRemedy::Accept,
+            FetchError::Dataset(e) => return e.remedy(),
+            _ => return None,
+        })
+    }
 }
 
 fn io_error(path: &Path) -> impl Fn(io::Error) -> FetchError + '_ {

@@ -13,6 +13,7 @@ mod graph;
 pub mod layout;
 mod meta;
 pub mod registry;
+mod remedy;
 mod test_set;
 mod training;
 
@@ -21,5 +22,6 @@ pub use error::DatasetError;
 pub use graph::{Fingerprint, NamedGraph};
 pub use layout::{Part, Protocol, Split, SplitKind};
 pub use registry::{DatasetGroup, RegistryEntry, UnknownDataset};
+pub use remedy::DatasetRemedy;
 pub use test_set::TestSet;
 pub use training::{TrainingGraph, training, validation};

@@ -8,6 +8,7 @@ use flock_graph::Names;
 use serde::{Deserialize, Serialize};
 
 use super::layout::{Part, Protocol, Split, SplitKind};
+use super::remedy::DatasetRemedy;
 use flock_model::checkpoint::Task;
 
 /// A family of graphs with the same source and layout.
@@ -198,12 +199,19 @@ impl RegistryEntry {
 
 /// The registry does not have this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown dataset {name:?}{}; hint: flock-kg datasets lists all", near_text(near))]
+#[error("unknown dataset {name:?}{}", near_text(near))]
 pub struct UnknownDataset {
     /// The name as it was given.
     pub name: String,
     /// Similar names, the nearest first.
     pub near: Vec<String>,
+}
+
+impl UnknownDataset {
+    /// Returns what to do about it.
+    pub fn remedy(&self) -> DatasetRemedy {
+        DatasetRemedy::ListNames
+    }
 }
 
 fn near_text(near: &[String]) -> String {
@@ -276,9 +284,9 @@ mod tests {
         assert_eq!(
             error("FB15k237Inductiv_v1"),
             "unknown dataset \"FB15k237Inductiv_v1\"; near names: FB15k237Inductive_v1, FB15k237Inductive_v2, \
-             FB15k237Inductive_v3, FB15k237Inductive_v4; hint: flock-kg datasets lists all"
+             FB15k237Inductive_v3, FB15k237Inductive_v4"
         );
         assert!(error("metafam").contains("near names: Metafam"));
-        assert_eq!(error("∅"), "unknown dataset \"∅\"; hint: flock-kg datasets lists all");
+        assert_eq!(error("∅"), "unknown dataset \"∅\"");
     }
 }

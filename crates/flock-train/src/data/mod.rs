@@ -40,6 +40,7 @@ pub use flock_walk::Order;
 pub use negatives::{Negatives, strict_negatives};
 pub use world::World;
 
+use crate::remedy::TrainRemedy;
 use flock_graph::{Mask, Topology, TopologyError, Triple};
 use flock_model::checkpoint::Task;
 use flock_walk::{Key, WalkQuery};
@@ -207,9 +208,7 @@ pub enum DataError {
         percent: u32,
     },
     /// The state belongs to another run.
-    #[error(
-        "the data state counts draws from {found} graphs, but there are {expected}; hint: resume with the same graphs"
-    )]
+    #[error("the data state counts draws from {found} graphs, but there are {expected}")]
     State {
         /// Graphs in the state.
         found: usize,
@@ -217,11 +216,22 @@ pub enum DataError {
         expected: usize,
     },
     /// The state has impossible counts.
-    #[error("the data state counts more than 2^63 steps or draws; hint: the file it comes from is damaged")]
+    #[error("the data state counts more than 2^63 steps or draws")]
     Counts,
     /// A piece cannot be indexed.
     #[error(transparent)]
     Topology(#[from] TopologyError),
+}
+
+impl DataError {
+    /// Returns what to do about it, where that is known.
+    pub fn remedy(&self) -> Option<TrainRemedy> {
+        match self {
+            DataError::State { .. } => Some(TrainRemedy::ResumeSameGraphs),
+            DataError::Counts => Some(TrainRemedy::ReplaceDamaged),
+            _ => None,
+        }
+    }
 }
 
 /// The questions of a training run.

@@ -6,9 +6,10 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::data::DataError;
+use crate::remedy::TrainRemedy;
 use crate::state::StateError;
-use flock_eval::EvalError;
 use flock_eval::datasets::DatasetError;
+use flock_eval::{EvalError, EvalRemedy};
 use flock_model::checkpoint::{CheckpointError, TensorError};
 use flock_model::model::ModelError;
 
@@ -55,8 +56,7 @@ pub enum TrainError {
     },
     /// A loss or gradient is NaN or infinite.
     #[error(
-        "step {step}: the {what} of {query} on {graph} is NaN or infinite; nothing after step {before} is kept; \
-         hint: a lower optimiser.rate, or optimiser.clip = 1", before = step - 1
+        "step {step}: the {what} of {query} on {graph} is NaN or infinite; nothing after step {before} is kept", before = step - 1
     )]
     NotFinite {
         /// The step, counted from 1.
@@ -69,10 +69,7 @@ pub enum TrainError {
         query: String,
     },
     /// The config differs from that of the state.
-    #[error(
-        "{dir}: the run there has {key} = {old}, this one {key} = {new}; hint: the same value to go on with it, \
-         or another directory (--out)"
-    )]
+    #[error("{dir}: the run there has {key} = {old}, this one {key} = {new}")]
     Changed {
         /// Directory of the run.
         dir: String,
@@ -84,9 +81,7 @@ pub enum TrainError {
         new: Value,
     },
     /// The training graphs differ from those of the state.
-    #[error(
-        "{dir}: the run there was trained on {old}, now there is {new}; hint: the same graphs, or another directory (--out)"
-    )]
+    #[error("{dir}: the run there was trained on {old}, now there is {new}")]
     OtherGraph {
         /// Directory of the run.
         dir: String,
@@ -96,13 +91,13 @@ pub enum TrainError {
         new: String,
     },
     /// There is no state to resume from.
-    #[error("{dir}: no training state to resume; hint: leave out --resume to start a run there")]
+    #[error("{dir}: no training state to resume")]
     NoState {
         /// Directory of the run.
         dir: String,
     },
     /// The directory has files of something else, which the run would overwrite.
-    #[error("{dir} has {file} but no training state: it belongs to something else; hint: another directory (--out)")]
+    #[error("{dir} has {file} but no training state: it belongs to something else")]
     Foreign {
         /// Directory of the run.
         dir: String,
@@ -110,11 +105,30 @@ pub enum TrainError {
         file: &'static str,
     },
     /// Another process is using the directory.
-    #[error("{dir}: another run is writing there; hint: wait for it, or another directory (--out)")]
+    #[error("{dir}: another run is writing there")]
     Locked {
         /// Directory of the run.
         dir: String,
     },
+}
+
+impl TrainError {
+    /// Returns what to do about it, where that is known.
+    pub fn remedy(&self) -> Option<TrainRemedy> {
+        Some(match self {
+            TrainError::Dataset(e) => return e.remedy().map(|r| TrainRemedy::Eval(EvalRemedy::Dataset(r))),
+            TrainError::Eval(e) => return e.remedy().map(TrainRemedy::Eval),
+            TrainError::Data(e) => return e.remedy(),
+            TrainError::State(e) => return e.remedy(),
+            TrainError::NotFinite { .. } => TrainRemedy::LowerRate,
+            TrainError::Changed { .. } => TrainRemedy::SameValue,
+            TrainError::OtherGraph { .. } => TrainRemedy::SameGraphs,
+            TrainError::NoState { .. } => TrainRemedy::StartNew,
+            TrainError::Foreign { .. } => TrainRemedy::OtherDirectory,
+            TrainError::Locked { .. } => TrainRemedy::Wait,
+            _ => return None,
+        })
+    }
 }
 
 /// Makes the error about a file of the run.
