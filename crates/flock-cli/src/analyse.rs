@@ -11,7 +11,7 @@ use flock_kg::ensemble::Ask;
 use flock_kg::eval::analyse::{Trial, Variant, density, embedding, once, passes};
 use flock_kg::eval::compare::{Style, caveat, compare};
 use flock_kg::eval::evaluate::{Choice, EvalProgress};
-use flock_kg::eval::published::PublishedNumbers;
+use flock_kg::eval::published::{PublishedNumbers, PublishedSetting};
 use flock_kg::eval::results::{read, write_text};
 use flock_kg::eval::sheet::Sheet;
 use flock_kg::eval::{EvalError, EvalSettings, Evaluation};
@@ -21,7 +21,7 @@ use flock_kg::plot::{self, Axis, LabelledPoint, Series};
 use rayon::ThreadPool;
 
 use crate::args::ModelArgs;
-use crate::eval::{Form, How, Show, find, print};
+use crate::eval::{Form, How, Numbers, Show, find, print};
 use crate::failure::{Failure, error};
 use crate::models;
 use crate::train::{on_interrupt, println};
@@ -63,13 +63,11 @@ pub enum Command {
     /// Gain over a published system against the density of graphs
     #[command(after_help = "\
 Examples:
-  flock-kg analyse density --published ../shared/published/entity_zeroshot.csv --svg density.svg
-  flock-kg analyse density --published ../shared/published/entity_zeroshot.csv --results results.json --svg ours.svg")]
+  flock-kg analyse density --svg density.svg
+  flock-kg analyse density --results results.json --svg ours.svg")]
     Density(Density),
     /// Results of an earlier eval beside published numbers
-    #[command(
-        after_help = "Example:\n  flock-kg analyse compare results.json --published ../shared/published/entity_zeroshot.csv --format markdown"
-    )]
+    #[command(after_help = "Example:\n  flock-kg analyse compare results.json --format markdown")]
     Compare(Compare),
 }
 
@@ -145,10 +143,10 @@ pub struct Relations {
 /// Arguments of `density`.
 #[derive(clap::Args, Debug)]
 pub struct Density {
-    /// Published numbers (CSV)
-    #[arg(long, value_name = "CSV")]
-    pub published: PathBuf,
-    /// Our results (JSON of flock-kg eval) [default: those of the last system in the CSV]
+    /// Published numbers: published (built in, zero-shot), published-finetuned, or a CSV file
+    #[arg(long, value_name = "WHICH|FILE", default_value = "published", value_parser = Numbers::parse)]
+    pub published: Numbers,
+    /// Our results (JSON of flock-kg eval) [default: those of the last published system]
     #[arg(long, value_name = "JSON")]
     pub results: Option<PathBuf>,
     /// The system that the gain is over
@@ -163,9 +161,9 @@ pub struct Density {
 pub struct Compare {
     /// Our results (JSON of flock-kg eval)
     pub results: PathBuf,
-    /// Published numbers (CSV)
-    #[arg(long, value_name = "CSV")]
-    pub published: PathBuf,
+    /// Published numbers: published (built in, zero-shot), published-finetuned, or a CSV file
+    #[arg(long, value_name = "WHICH|FILE", default_value = "published", value_parser = Numbers::parse)]
+    pub published: Numbers,
     /// Form of the table
     #[arg(long, value_enum, default_value = "table")]
     pub format: Form,
@@ -181,12 +179,19 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Command::Density(args) => densities(&args),
         Command::Compare(args) => {
             let results = read(&args.results).map_err(error)?;
-            let published = PublishedNumbers::read(&args.published).map_err(error)?;
-            let results: Vec<&Evaluation> = results.iter().collect();
-            if let Some(caveat) = caveat(&results) {
-                say!("{caveat}");
+            let built_in = matches!(args.published, Numbers::BuiltIn(_));
+            for (task, published) in args.published.load()? {
+                let of = |e: &&Evaluation| !built_in || task.is_none_or(|task| task == e.task);
+                let results: Vec<&Evaluation> = results.iter().filter(of).collect();
+                if results.is_empty() && built_in {
+                    continue;
+                }
+                if let Some(caveat) = caveat(&results) {
+                    say!("{caveat}");
+                }
+                beside(&results, &published, args.format)?;
             }
-            beside(&results, &published, args.format)
+            Ok(())
         }
     }
 }
@@ -455,7 +460,8 @@ fn relations(args: &Relations) -> Result<(), Failure> {
 }
 
 fn densities(args: &Density) -> Result<(), Failure> {
-    let published = PublishedNumbers::read(&args.published).map_err(error)?;
+    // Of a built-in table, the entity task.
+    let published = args.published.load()?.swap_remove(0).1;
     let results = args.results.as_deref().map(read).transpose().map_err(error)?;
     let system = published.systems().last().cloned().unwrap_or_default();
     let (who, ours): (String, Vec<(&str, f64)>) = match &results {
@@ -468,7 +474,7 @@ fn densities(args: &Density) -> Result<(), Failure> {
     let theirs = published.mrr(&args.over);
     if theirs.is_empty() {
         let known = published.systems().join(", ");
-        return Err(Failure::Error(format!("{}: no MRR of {:?}; it has {known}", args.published.display(), args.over)));
+        return Err(Failure::Error(format!("{}: no MRR of {:?}; it has {known}", args.published.name(), args.over)));
     }
     let gains = density::gains(&ours, &theirs);
     let fit = density::fit(&gains.iter().map(|g| (g.density.log10(), g.gain * 100.0)).collect::<Vec<_>>());
@@ -493,7 +499,11 @@ fn densities(args: &Density) -> Result<(), Failure> {
         .filter(|g| gains.iter().any(|x| x.group == **g))
         .map(DatasetGroup::to_string)
         .collect();
-    let title = format!("Gain of {who} over {} in zero-shot MRR against the density of the graph", args.over);
+    let kind = match args.published {
+        Numbers::BuiltIn(PublishedSetting::FineTuned) => "fine-tuned",
+        _ => "zero-shot",
+    };
+    let title = format!("Gain of {who} over {} in {kind} MRR against the density of the graph", args.over);
     let label = format!("gain over {} in MRR, %", args.over);
     let powers = || gains.iter().map(|g| g.density.log10());
     let (low, high) = (powers().fold(-3.0, f64::min).ceil() as i32, powers().fold(-3.0, f64::max).floor() as i32);

@@ -11,7 +11,7 @@ use flock_kg::datasets::{Dataset, DatasetGroup, Split, registry};
 use flock_kg::eval::compare::{Style, caveat, compare};
 use flock_kg::eval::evaluate::{Choice, EvalProgress};
 use flock_kg::eval::partial::PartialRun;
-use flock_kg::eval::published::PublishedNumbers;
+use flock_kg::eval::published::{PublishedNumbers, PublishedSetting};
 use flock_kg::eval::ranks::{self, RankRow};
 use flock_kg::eval::results::write_text;
 use flock_kg::eval::sheet::Sheet;
@@ -31,7 +31,7 @@ use crate::train::{duration, on_interrupt, println};
 Examples:
   flock-kg eval FB15k237Inductive_v1 --data ../shared/kg --model flock-entity.safetensors
   flock-kg eval Metafam CoDExSmall --data ../shared/kg --walks 16 --passes 1 --limit 200
-  flock-kg eval inductive_er --data ../shared/kg --out results.json --compare ../shared/published/entity_zeroshot.csv
+  flock-kg eval inductive_er --data ../shared/kg --out results.json --compare published
   flock-kg eval inductive_er --data ../shared/kg --model a.safetensors --ranks a.tsv
   flock-kg eval inductive_er --data ../shared/kg --model b.safetensors --against a.tsv --without Metafam
 
@@ -62,9 +62,10 @@ pub struct Args {
     /// Do not go on with a run that was cut off
     #[arg(long, requires = "out")]
     pub fresh: bool,
-    /// Published numbers to stand beside ours (CSV); may be given again
-    #[arg(long, value_name = "CSV")]
-    pub compare: Vec<PathBuf>,
+    /// Published numbers to put beside ours: published (built in: zero-shot ULTRA, TRIX and Flock),
+    /// published-finetuned, or a CSV file; may be given again
+    #[arg(long, value_name = "WHICH|FILE", value_parser = Numbers::parse)]
+    pub compare: Vec<Numbers>,
     /// Write a row per question here: names, side, rank, score, candidates, reached, kind of question (TSV)
     #[arg(long, value_name = "TSV")]
     pub ranks: Option<PathBuf>,
@@ -146,6 +147,51 @@ pub enum Form {
     Csv,
 }
 
+/// Published numbers: a built-in table, or a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Numbers {
+    /// The built-in table.
+    BuiltIn(PublishedSetting),
+    /// A CSV file.
+    File(PathBuf),
+}
+
+impl Numbers {
+    /// Parses the value of a flag. A file that is called like a built-in table can be given as ./published.
+    pub fn parse(text: &str) -> Result<Numbers, String> {
+        Ok(match text {
+            "published" => Numbers::BuiltIn(PublishedSetting::ZeroShot),
+            "published-finetuned" => Numbers::BuiltIn(PublishedSetting::FineTuned),
+            "" => return Err("expected published, published-finetuned or a file".to_string()),
+            file => Numbers::File(PathBuf::from(file)),
+        })
+    }
+
+    /// What tables and errors call them.
+    pub fn name(&self) -> String {
+        match self {
+            Numbers::BuiltIn(PublishedSetting::ZeroShot) => "published zero-shot numbers".to_string(),
+            Numbers::BuiltIn(PublishedSetting::FineTuned) => "published fine-tuned numbers".to_string(),
+            Numbers::File(path) => path.display().to_string(),
+        }
+    }
+
+    /// The numbers for each task that they are for. A file that is named after a task is for that task, another for both.
+    pub fn load(&self) -> Result<Vec<(Option<Task>, PublishedNumbers)>, Failure> {
+        Ok(match self {
+            Numbers::BuiltIn(setting) => {
+                let of = |task| (Some(task), PublishedNumbers::built_in(task, *setting));
+                [Task::Entity, Task::Relation].map(of).into()
+            }
+            Numbers::File(path) => {
+                let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().to_lowercase());
+                let task = [Task::Entity, Task::Relation].into_iter().find(|t| name.contains(&t.to_string()));
+                vec![(task, PublishedNumbers::read(path).map_err(error)?)]
+            }
+        })
+    }
+}
+
 fn walks(text: &str) -> Result<Choice, String> {
     match (text, text.parse()) {
         ("rule", _) => Ok(Choice::Rule),
@@ -167,11 +213,10 @@ fn passes(text: &str) -> Result<Choice, String> {
 pub fn run(args: Args) -> Result<(), Failure> {
     // Whatever can be refused is refused before the first query is asked.
     let datasets = find(&args.data, &args.datasets)?;
-    let published: Vec<(&PathBuf, PublishedNumbers)> = args
-        .compare
-        .iter()
-        .map(|path| Ok((path, PublishedNumbers::read(path).map_err(error)?)))
-        .collect::<Result<_, Failure>>()?;
+    let mut published = Vec::new();
+    for numbers in &args.compare {
+        published.extend(numbers.load()?.into_iter().map(|(task, table)| (numbers, task, table)));
+    }
     let theirs = args.against.as_deref().map(ranks::read).transpose().map_err(error)?;
     let models = Models::open(&args.model.model, models::engine(args.model.precision)?)?;
     let tasks = match args.task {
@@ -234,7 +279,13 @@ pub fn run(args: Args) -> Result<(), Failure> {
         if args.details {
             results.iter().try_for_each(|e| details(e, args.format))?;
         }
-        published.iter().try_for_each(|(path, published)| comparison(path, published, &results, &args))?;
+        for (numbers, task, published) in &published {
+            let of: Vec<&Evaluation> = results.iter().filter(|e| task.is_none_or(|task| task == e.task)).collect();
+            // A built-in table is chosen by the task; a file is always shown.
+            if !of.is_empty() || matches!(numbers, Numbers::File(_)) {
+                comparison(&numbers.name(), published, &of, &args)?;
+            }
+        }
         match &theirs {
             Some(theirs) => against(&ranked, theirs, &args),
             None => Ok(()),
@@ -472,24 +523,21 @@ fn details(e: &Evaluation, form: Form) -> Result<(), Failure> {
     print(&sheet, form)
 }
 
-/// Ours beside published numbers. A file that is named after a task is for that task.
-fn comparison(path: &Path, published: &PublishedNumbers, results: &[Evaluation], args: &Args) -> Result<(), Failure> {
-    let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().to_lowercase());
-    let named = [Task::Entity, Task::Relation].into_iter().find(|t| name.contains(&t.to_string()));
-    let of: Vec<&Evaluation> = results.iter().filter(|e| named.is_none_or(|task| task == e.task)).collect();
-    let caveat = caveat(&of).map_or(String::new(), |caveat| format!("; {caveat}"));
+/// Ours beside published numbers.
+fn comparison(name: &str, published: &PublishedNumbers, of: &[&Evaluation], args: &Args) -> Result<(), Failure> {
+    let caveat = caveat(of).map_or(String::new(), |caveat| format!("; {caveat}"));
     if args.json {
         // Standard output is the list; who asked for both still sees the comparison.
-        say!("beside {}{caveat}", path.display());
-        say!("{}", compare(&of, published, Style::Marked("**", "**")).markdown().trim_end());
+        say!("beside {name}{caveat}");
+        say!("{}", compare(of, published, Style::Marked("**", "**")).markdown().trim_end());
         return Ok(());
     }
     println(&match args.format {
-        Form::Table => format!("\nbeside {}, * the best{caveat}", path.display()),
-        Form::Markdown => format!("\nbeside {}{caveat}\n", path.display()),
+        Form::Table => format!("\nbeside {name}, * the best{caveat}"),
+        Form::Markdown => format!("\nbeside {name}{caveat}\n"),
         Form::Csv => String::new(),
     })?;
-    beside(&of, published, args.format)
+    beside(of, published, args.format)
 }
 
 /// Writes the file of `--ranks`, whole or not at all.

@@ -7,7 +7,7 @@ use flock_eval::analyse::density;
 use flock_eval::datasets::{Dataset, DatasetError, DatasetRemedy, Part, Split, check, registry};
 use flock_eval::evaluate::{Choice, EvalSettings, evaluate};
 use flock_eval::partial::PartialRun;
-use flock_eval::published::PublishedNumbers;
+use flock_eval::published::{PublishedNumbers, PublishedSetting};
 use flock_eval::{AskedSide, EvalError, Evaluation, RankMetrics, analyse};
 use flock_kernels::{Engine, Level, Precision};
 use flock_model::ModelName;
@@ -290,10 +290,7 @@ fn variants_are_the_models_they_say() {
 
 #[test]
 fn gain_falls_with_density_as_in_the_paper() {
-    let Ok(published) = PublishedNumbers::read(Path::new(&format!("{SHARED}/published/entity_zeroshot.csv"))) else {
-        eprintln!("skipped: ../shared not found");
-        return;
-    };
+    let published = PublishedNumbers::built_in(Task::Entity, PublishedSetting::ZeroShot);
     let gains = density::gains(&published.mrr("flock"), &published.mrr("ultra"));
     assert_eq!(gains.len(), 53);
     let fit = density::fit(&gains.iter().map(|g| (g.density.log10(), g.gain)).collect::<Vec<_>>()).unwrap();
