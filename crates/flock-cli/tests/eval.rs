@@ -3,8 +3,8 @@
 mod common;
 
 use common::Place;
-use flock_kg::eval::record::{Begin, Record};
-use flock_kg::eval::{Placed, Rank};
+use flock_kg::eval::partial::{PartialRun, RunKey};
+use flock_kg::eval::{AnswerRank, Rank};
 use serde_json::Value;
 
 /// A dataset `Toy` and one that is called like a graph of the registry.
@@ -72,23 +72,23 @@ fn a_cut_off_run_goes_on() {
     assert_eq!((&resumed[0]["mrr"], &resumed[0]["relations"]), (&straight[0]["mrr"], &straight[0]["relations"]));
     // What is on record is not asked again: here four queries whose answers are said to be first.
     let partial = place.path("r.json.partial");
-    let begin = Begin {
+    let key = RunKey {
         dataset: "Toy".to_string(),
         task: "entity".to_string(),
         split: "test".to_string(),
         protocol: straight[0]["protocol"].clone(),
     };
     let rank = Rank { higher: 0, ties: 0 };
-    let mut record = Record::open(&partial, false).unwrap();
-    record.begin(&begin, Some).unwrap();
-    record.append(4, 1.0, &[Placed { rank, filtered: rank, reached: true, score: 0.5, rivals: 19 }; 4]).unwrap();
+    let mut record = PartialRun::open(&partial, false).unwrap();
+    record.resume(&key, Some).unwrap();
+    record.append(4, 1.0, &[AnswerRank { rank, filtered: rank, reached: true, score: 0.5, rivals: 19 }; 4]).unwrap();
     drop(record);
     let resumed = place.run(&many).json_text();
     let mrr = |run: &Value| run[0]["mrr"].as_f64().unwrap();
     assert!(mrr(&resumed) > mrr(&straight) && mrr(&resumed) >= 4.0 / 12.0, "{} {}", mrr(&resumed), mrr(&straight));
     // Nor are places used that were taken among other known answers.
-    let mut record = Record::open(&partial, false).unwrap();
-    record.begin(&begin, Some).unwrap();
+    let mut record = PartialRun::open(&partial, false).unwrap();
+    record.resume(&key, Some).unwrap();
     drop(record);
     let valid = std::fs::read_to_string(place.path("kg/Toy/valid.txt")).unwrap();
     place.write("kg/Toy/valid.txt", valid.clone() + "e1\tjump\te2\n");
@@ -140,6 +140,33 @@ fn tables_comparisons_and_warnings() {
     let e = &place.run(&relation).json_text()[0];
     assert_eq!((&e["task"], &e["protocol"]["filtered"], &e["queries"]), (&"relation".into(), &false.into(), &6.into()));
     assert!(e["filtered"]["mrr"].as_f64() >= e["mrr"].as_f64());
+}
+
+#[test]
+fn published_numbers_are_built_in_for_each_task() {
+    let place = place();
+    // Metafam in the paper's tables: flock has MRR 0.476 zero-shot and 0.992 fine-tuned for entities, 0.490 for relations.
+    let entity = place.run(&eval(&["Metafam", "--compare", "published", "--out", "r.json"])).ok();
+    assert!(entity.contains("\nbeside published zero-shot numbers, * the best\n"), "{entity}");
+    assert!(entity.contains(" flock MRR ") && entity.contains(" 0.476") && entity.contains("Hits@10"), "{entity}");
+    assert!(!entity.contains(" 0.490"), "the other task's table has nothing beside it: {entity}");
+    let tuned = place.run(&eval(&["Metafam", "--compare", "published-finetuned"])).ok();
+    assert!(tuned.contains("beside published fine-tuned numbers") && tuned.contains(" 0.992"), "{tuned}");
+    let mut relation = eval(&["Metafam", "--compare", "published"]);
+    let model = relation.iter().position(|arg| *arg == "entity.safetensors").unwrap();
+    relation[model] = "relation.safetensors";
+    let relation = place.run(&relation).ok();
+    assert!(relation.contains(" 0.490") && !relation.contains(" 0.476"), "{relation}");
+    // An earlier run, and the density of the graphs, without any file of numbers.
+    let later = place.run(&["analyse", "compare", "r.json"]).ok();
+    assert!(later.contains(" 0.476"), "{later}");
+    let density = place.run(&["analyse", "density", "--format", "csv"]).ok();
+    // 54 graphs without Metafam, and the header.
+    assert_eq!(density.lines().count(), 54, "{density}");
+    // A file of that name is a path like any other.
+    place.write("published", "dataset,a_mrr\nMetafam,0.125\n");
+    let file = place.run(&eval(&["Metafam", "--compare", "./published"])).ok();
+    assert!(file.contains("beside ./published, * the best") && file.contains(" 0.125"), "{file}");
 }
 
 #[test]

@@ -1,45 +1,45 @@
-//! Is one model better than another? A paired bootstrap of the difference of their MRR over the same questions.
+//! A paired bootstrap: is one model better than another on the same questions, and how sure is that?
 //!
-//! Both sides of a triple are one draw. Two intervals are told: with the graphs as they are, triples are drawn anew (how sure are we on
-//! *these* graphs?); with graphs drawn anew as well, and triples within them (how sure are we on graphs *like* these?).
+//! Both sides of a triple are one draw. There are two intervals. *Over triples* keeps the graphs and draws triples: how sure are we
+//! on these graphs? *Over graphs* draws graphs, and triples within them: how sure are we on graphs like these?
 
 use flock_walk::{Key, Stream};
 use serde::Serialize;
 
-use super::compare::Sheet;
-use super::rank_rows::{PairedDataset, Pairs};
+use crate::ranks::{PairedDataset, Pairs};
+use crate::sheet::Sheet;
 use flock_model::checkpoint::Task;
 
-/// Draws of a bootstrap.
+/// Number of bootstrap draws.
 pub const DRAWS: usize = 4_000;
 
-/// A difference of two MRRs, ours less theirs.
+/// The difference between two MRRs: ours minus theirs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Difference {
-    /// A dataset, or what the mean is over.
+pub struct MrrDifference {
+    /// Name of the dataset, or what the mean is taken over.
     pub name: String,
-    /// What was predicted.
+    /// The task.
     pub task: Task,
-    /// Datasets.
+    /// Number of datasets.
     pub datasets: usize,
-    /// Triples.
+    /// Number of triples.
     pub triples: usize,
-    /// MRR of ours.
+    /// Our MRR.
     pub ours: f64,
-    /// MRR of theirs.
+    /// Their MRR.
     pub theirs: f64,
-    /// Ours less theirs.
+    /// Ours minus theirs.
     pub difference: f64,
-    /// 95 % interval over triples, graphs as they are.
+    /// 95 % interval over triples of these graphs.
     pub over_triples: [f64; 2],
-    /// 95 % interval over graphs and triples; none for one dataset.
+    /// 95 % interval over graphs and triples. `None` for a single dataset.
     pub over_graphs: Option<[f64; 2]>,
-    /// Share of draws (of graphs and triples, where there are several graphs) in which ours is ahead.
+    /// Share of draws in which ours is ahead. Draws are of graphs and triples if there are several graphs.
     pub ahead: f64,
 }
 
-/// Differences of each dataset, then of the means of each task, and once more without the datasets named.
-pub fn differences(pairs: &Pairs, without: &[String], seed: u64) -> Vec<Difference> {
+/// Computes the difference on each dataset, then of the mean of each task, then of the mean without the datasets in `without`.
+pub fn differences(pairs: &Pairs, without: &[String], seed: u64) -> Vec<MrrDifference> {
     let mut all = Vec::new();
     for task in [Task::Entity, Task::Relation] {
         let of_task: Vec<&PairedDataset> = pairs.datasets.iter().filter(|d| d.task == task).collect();
@@ -59,7 +59,7 @@ pub fn differences(pairs: &Pairs, without: &[String], seed: u64) -> Vec<Differen
     all
 }
 
-/// The MRRs of both over all sides of these triples.
+/// Computes both MRRs over all sides of some triples.
 fn mean(triples: impl Iterator<Item = (f64, f64, u32)>) -> (f64, f64) {
     let (mut ours, mut theirs, mut sides) = (0.0, 0.0, 0.0);
     for (a, b, count) in triples {
@@ -68,8 +68,8 @@ fn mean(triples: impl Iterator<Item = (f64, f64, u32)>) -> (f64, f64) {
     if sides > 0.0 { (ours / sides, theirs / sides) } else { (0.0, 0.0) }
 }
 
-/// The differences as a table.
-pub fn sheet(differences: &[Difference]) -> Sheet {
+/// Lays the differences out as a table.
+pub fn sheet(differences: &[MrrDifference]) -> Sheet {
     let header = [
         "dataset",
         "task",
@@ -82,7 +82,7 @@ pub fn sheet(differences: &[Difference]) -> Sheet {
         "ours ahead",
     ];
     let interval = |i: &[f64; 2]| format!("{:+.4} to {:+.4}", i[0], i[1]);
-    let row = |d: &Difference| {
+    let row = |d: &MrrDifference| {
         vec![
             d.name.clone(),
             d.task.to_string(),
@@ -104,7 +104,7 @@ fn resampled(dataset: &PairedDataset, stream: &mut Stream) -> f64 {
     ours - theirs
 }
 
-fn difference(name: String, datasets: &[&PairedDataset], seed: u64) -> Difference {
+fn difference(name: String, datasets: &[&PairedDataset], seed: u64) -> MrrDifference {
     let count = datasets.len() as f64;
     let means: Vec<(f64, f64)> = datasets.iter().map(|d| mean(d.triples.iter().copied())).collect();
     let ours = means.iter().map(|m| m.0).sum::<f64>() / count;
@@ -127,7 +127,7 @@ fn difference(name: String, datasets: &[&PairedDataset], seed: u64) -> Differenc
     let graphs = (datasets.len() > 1).then(|| draw(true));
     let judged = graphs.as_ref().unwrap_or(&triples);
     let ahead = judged.iter().filter(|d| **d > 0.0).count() as f64 / DRAWS as f64;
-    Difference {
+    MrrDifference {
         name,
         task: datasets[0].task,
         datasets: datasets.len(),

@@ -1,205 +1,20 @@
 //! Our numbers beside published ones: a table with differences, the best of each row, and means over groups.
-//!
-//! A file of published numbers is a CSV with columns `dataset`, `split` and any number of `system_metric`, such as `flock_mrr` or
-//! `ultra_hits10`. The last system is the one that differences are taken from.
 
-use std::path::Path;
+use crate::datasets::{DatasetGroup, Split};
+use crate::published::PublishedNumbers;
+use crate::results::Evaluation;
+use crate::sheet::Sheet;
 
-use super::results::Evaluation;
-use crate::datasets::{Group, Split};
-
-/// Why a file of published numbers cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CompareError {
-    /// The file cannot be read.
-    #[error("{file}: {source}")]
-    Io {
-        /// The file.
-        file: String,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// Its columns are no published numbers.
-    #[error(
-        "{file}:1: expected columns dataset, split and system_metric such as flock_mrr or flock_hits10, found {found:?}"
-    )]
-    Columns {
-        /// The file.
-        file: String,
-        /// The first line.
-        found: String,
-    },
-    /// A row that does not fit the columns.
-    #[error("{file}:{line}: {reason}")]
-    Row {
-        /// The file.
-        file: String,
-        /// The line, counted from 1.
-        line: usize,
-        /// What is wrong.
-        reason: String,
-    },
-}
-
-/// A metric that files of published numbers have.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Metric {
-    Mrr,
-    Hits1,
-    Hits3,
-    Hits10,
-}
-
-impl Metric {
-    fn parse(name: &str) -> Option<Metric> {
-        Some(match name {
-            "mrr" => Metric::Mrr,
-            "hits1" => Metric::Hits1,
-            "hits3" => Metric::Hits3,
-            "hits10" => Metric::Hits10,
-            _ => return None,
-        })
-    }
-
-    fn title(self) -> &'static str {
-        match self {
-            Metric::Mrr => "MRR",
-            Metric::Hits1 => "Hits@1",
-            Metric::Hits3 => "Hits@3",
-            Metric::Hits10 => "Hits@10",
-        }
-    }
-
-    fn of(self, e: &Evaluation) -> f64 {
-        let m = &e.counted.all.pessimistic;
-        match self {
-            Metric::Mrr => m.mrr,
-            Metric::Hits1 => m.hits1,
-            Metric::Hits3 => m.hits3,
-            Metric::Hits10 => m.hits10,
-        }
-    }
-}
-
-/// Published numbers.
-#[derive(Clone, Debug)]
-pub struct Published {
-    systems: Vec<String>,
-    metrics: Vec<Metric>,
-    rows: Vec<(String, Vec<Option<f64>>)>, // dataset, (metrics × systems)
-}
-
-impl Published {
-    /// Reads a file.
-    pub fn read(path: &Path) -> Result<Published, CompareError> {
-        let file = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|source| CompareError::Io { file: file.clone(), source })?;
-        Published::parse(&file, &text)
-    }
-
-    /// Reads the text of a file, which is called `file` in errors.
-    pub fn parse(file: &str, text: &str) -> Result<Published, CompareError> {
-        let file = || file.to_string();
-        let mut lines = text.lines();
-        let first = lines.next().unwrap_or_default();
-        let columns: Vec<&str> = first.split(',').map(str::trim).collect();
-        let bad = || CompareError::Columns { file: file(), found: first.to_string() };
-        let (mut systems, mut metrics): (Vec<String>, Vec<Metric>) = (Vec::new(), Vec::new());
-        let mut places = Vec::new(); // column, system, metric
-        for (column, name) in columns.iter().enumerate().filter(|(_, name)| !["dataset", "split"].contains(name)) {
-            let (system, metric) = name.rsplit_once('_').ok_or_else(bad)?;
-            let metric = Metric::parse(metric).ok_or_else(bad)?;
-            if !systems.iter().any(|s| s == system) {
-                systems.push(system.to_string());
-            }
-            if !metrics.contains(&metric) {
-                metrics.push(metric);
-            }
-            places.push((column, system, metric));
-        }
-        let dataset = columns.iter().position(|c| *c == "dataset").filter(|_| !places.is_empty()).ok_or_else(bad)?;
-        let mut rows = Vec::new();
-        for (number, line) in (2..).zip(lines).filter(|(_, line)| !line.trim().is_empty()) {
-            let row = |reason: String| CompareError::Row { file: file(), line: number, reason };
-            let cells: Vec<&str> = line.split(',').map(str::trim).collect();
-            if cells.len() != columns.len() {
-                return Err(row(format!("expected {} fields, found {}", columns.len(), cells.len())));
-            }
-            let mut values = vec![None; systems.len() * metrics.len()];
-            for (column, system, metric) in &places {
-                let cell = cells[*column];
-                if !cell.is_empty() {
-                    let value: f64 = cell.parse().map_err(|_| row(format!("expected a number, found {cell:?}")))?;
-                    let at = |all: usize, of: Option<usize>| of.map_or(0, |i| i * all);
-                    let metric = at(systems.len(), metrics.iter().position(|m| m == metric));
-                    values[metric + at(1, systems.iter().position(|s| s == system))] = Some(value);
-                }
-            }
-            rows.push((cells[dataset].to_string(), values));
-        }
-        Ok(Published { systems, metrics, rows })
-    }
-
-    /// The systems, in the file's order.
-    pub fn systems(&self) -> &[String] {
-        &self.systems
-    }
-
-    /// The datasets and the numbers of one system's MRR, in the file's order.
-    pub fn mrr(&self, system: &str) -> Vec<(&str, f64)> {
-        let column =
-            self.metrics.iter().position(|m| *m == Metric::Mrr).zip(self.systems.iter().position(|s| s == system));
-        let Some((metric, system)) = column else { return Vec::new() };
-        let at = metric * self.systems.len() + system;
-        self.rows.iter().filter_map(|(name, values)| Some((name.as_str(), values[at]?))).collect()
-    }
-
-    fn row(&self, dataset: &str) -> Option<&[Option<f64>]> {
-        self.rows.iter().find(|(name, _)| name == dataset).map(|(_, values)| values.as_slice())
-    }
-}
-
-/// A table of text, to be written in some form.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sheet {
-    /// Titles of the columns.
-    pub header: Vec<String>,
-    /// Rows; a mean over datasets stands as a row of its own.
-    pub rows: Vec<Vec<String>>,
-}
-
-impl Sheet {
-    /// As a Markdown table: the first column to the left, the others to the right.
-    pub fn markdown(&self) -> String {
-        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | ").replace('\n', " "));
-        let rule: Vec<String> =
-            (0..self.header.len()).map(|i| if i == 0 { "---" } else { "---:" }.to_string()).collect();
-        let rows: String = self.rows.iter().map(|row| line(row)).collect();
-        line(&self.header) + &line(&rule) + &rows
-    }
-
-    /// As CSV.
-    pub fn csv(&self) -> String {
-        let cell = |c: &String| match c.contains([',', '"', '\n']) {
-            true => format!("\"{}\"", c.replace('"', "\"\"")),
-            false => c.clone(),
-        };
-        let line = |cells: &Vec<String>| cells.iter().map(cell).collect::<Vec<_>>().join(",") + "\n";
-        std::iter::once(&self.header).chain(&self.rows).map(line).collect()
-    }
-}
-
-/// How a table is to be read.
+/// How a comparison is laid out.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// By people: the best has a mark around it, given here as what stands before and after.
+    /// For people: the best value is marked by the text before and after it.
     Marked(&'static str, &'static str),
-    /// By programs: plain numbers, the best named in a column, differences from every system.
+    /// For programs: plain numbers, a column that names the best, and differences from every system.
     Plain,
 }
 
-/// What sets our numbers apart from published ones, which are of all test triples: in words to go on with, none if nothing does.
+/// Says how our triples differ from those of published numbers, which are all test triples. `None` if they do not differ.
 pub fn caveat(results: &[&Evaluation]) -> Option<String> {
     let valid = results.iter().filter(|e| e.split == Split::Valid).count();
     let sampled = results.iter().filter(|e| e.protocol.sampled < e.protocol.of).count();
@@ -218,7 +33,7 @@ pub fn caveat(results: &[&Evaluation]) -> Option<String> {
     (!parts.is_empty()).then(|| format!("not the same triples: ours are of {ours}, published ones of all test triples"))
 }
 
-/// What our columns are called.
+/// Returns the name of our columns.
 fn ours(results: &[&Evaluation]) -> &'static str {
     let valid = results.iter().any(|e| e.split == Split::Valid);
     let sampled = results.iter().any(|e| e.protocol.sampled < e.protocol.of);
@@ -230,9 +45,9 @@ fn ours(results: &[&Evaluation]) -> &'static str {
     }
 }
 
-/// Our results beside published ones. Rows go by group, then in the order of `results`; a group with more than one dataset that is
-/// published ends with its mean, and the table with the mean over all of them.
-pub fn compare(results: &[&Evaluation], published: &Published, style: Style) -> Sheet {
+/// Puts our results beside published ones. Rows are sorted by group, then as in `results`. A group with more than one published
+/// dataset ends with its mean, and the table ends with the mean over all of them.
+pub fn compare(results: &[&Evaluation], published: &PublishedNumbers, style: Style) -> Sheet {
     let mut header = vec!["dataset".to_string()];
     let ours = ours(results);
     let from: Vec<usize> = match style {
@@ -250,7 +65,7 @@ pub fn compare(results: &[&Evaluation], published: &Published, style: Style) -> 
     }
     let mut rows = Vec::new();
     let mut all: Vec<Vec<Option<f64>>> = Vec::new();
-    for group in Group::ALL {
+    for group in DatasetGroup::ALL {
         let mut of_group = Vec::new();
         for e in results.iter().filter(|e| e.group == group) {
             let values = values(e, published);
@@ -262,8 +77,8 @@ pub fn compare(results: &[&Evaluation], published: &Published, style: Style) -> 
         if of_group.len() > 1 {
             rows.push(row(format!("mean {group} ({})", of_group.len()), &mean(&of_group), published, &from, style));
         }
-        // A mean over what a model was trained on and what it was not would say little.
-        if group != Group::Pretraining {
+        // A mean over graphs that the model was trained on and graphs that it was not would say little.
+        if group != DatasetGroup::Pretraining {
             all.extend(of_group);
         }
     }
@@ -273,26 +88,32 @@ pub fn compare(results: &[&Evaluation], published: &Published, style: Style) -> 
     Sheet { header, rows }
 }
 
-/// Per metric: ours, then each system's.
-fn values(e: &Evaluation, published: &Published) -> Vec<Option<f64>> {
+/// Collects the values of a row. For each metric: ours, then those of each system.
+fn values(e: &Evaluation, published: &PublishedNumbers) -> Vec<Option<f64>> {
     let theirs = published.row(&e.dataset);
     let systems = published.systems.len();
     let mut values = Vec::new();
     for (i, metric) in published.metrics.iter().enumerate() {
-        values.push(Some(metric.of(e)));
+        values.push(Some(metric.of(&e.summary.all.pessimistic)));
         values.extend((0..systems).map(|s| theirs.and_then(|t| t[i * systems + s])));
     }
     values
 }
 
-/// Over those that have a value; nothing if one of the rows has none, because it would be a mean over other datasets.
+/// Averages each column. A column with a missing value has no mean, because it would be over other datasets.
 fn mean(rows: &[Vec<Option<f64>>]) -> Vec<Option<f64>> {
     let width = rows.first().map_or(0, Vec::len);
     let column = |i: usize| rows.iter().map(|row| row[i]).collect::<Option<Vec<f64>>>();
     (0..width).map(|i| column(i).map(|v| v.iter().sum::<f64>() / v.len() as f64)).collect()
 }
 
-fn row(name: String, values: &[Option<f64>], published: &Published, from: &[usize], style: Style) -> Vec<String> {
+fn row(
+    name: String,
+    values: &[Option<f64>],
+    published: &PublishedNumbers,
+    from: &[usize],
+    style: Style,
+) -> Vec<String> {
     let round = |v: f64| (v * 1000.0).round();
     let mut cells = vec![name];
     for values in values.chunks(published.systems.len() + 1) {
@@ -329,7 +150,7 @@ mod tests {
 
     #[test]
     fn puts_ours_beside_theirs() {
-        let published = Published::parse("p.csv", TEXT).unwrap();
+        let published = PublishedNumbers::parse("p.csv", TEXT).unwrap();
         let results =
             [evaluation("HM_1k", 0.069, 0.2), evaluation("Metafam", 0.5, 0.9033), evaluation("FBNELL", 0.4, 0.7)];
         let sheet = compare(&results.iter().collect::<Vec<_>>(), &published, Style::Marked("", "*"));
@@ -358,7 +179,7 @@ mod tests {
 
     #[test]
     fn other_triples_than_published_ones_are_called_so() {
-        let published = Published::parse("p.csv", TEXT).unwrap();
+        let published = PublishedNumbers::parse("p.csv", TEXT).unwrap();
         let whole = evaluation("Metafam", 0.5, 0.9);
         assert_eq!(caveat(&[&whole]), None);
         let mut valid = evaluation("FBNELL", 0.4, 0.7);
@@ -378,14 +199,5 @@ mod tests {
         assert_eq!(title, format!("not the same triples: ours are of {expected}, {published_are}"));
         assert_eq!(column, "ours (validation, sample) MRR");
         assert_eq!(says(&[&sample]).1, "ours (sample) MRR");
-    }
-
-    #[test]
-    fn errors_name_line_and_rule() {
-        let error = |text: &str| Published::parse("p.csv", text).unwrap_err().to_string();
-        assert!(error("dataset,mrr\n").starts_with("p.csv:1: expected columns dataset, split and system_metric"));
-        assert!(error("").starts_with("p.csv:1:"));
-        assert_eq!(error("dataset,a_mrr\nx,0.1\ny\n"), "p.csv:3: expected 2 fields, found 1");
-        assert_eq!(error("dataset,a_mrr\nx,high\n"), "p.csv:2: expected a number, found \"high\"");
     }
 }

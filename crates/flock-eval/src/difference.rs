@@ -1,8 +1,8 @@
-//! Where two settings differ: JSON objects compared key by key.
+//! Finds where two settings differ, by comparing JSON objects key by key.
 
 use serde_json::{Map, Value};
 
-/// The first key, in order, whose value differs between two configs, keys under `free` left aside, and both values.
+/// Returns the first dotted key, in order, whose value differs between two objects, with both values. Keys in `free` may differ.
 pub fn difference(old: &Value, new: &Value, free: &[&str]) -> Option<(String, Value, Value)> {
     let (old, new) = (leaves(old), leaves(new));
     let value =
@@ -16,7 +16,7 @@ pub fn difference(old: &Value, new: &Value, free: &[&str]) -> Option<(String, Va
     })
 }
 
-/// Every dotted key with its value.
+/// Lists every dotted key with its value.
 pub fn leaves(value: &Value) -> Vec<(String, Value)> {
     fn visit(prefix: &str, map: &Map<String, Value>, out: &mut Vec<(String, Value)>) {
         for (key, value) in map {
@@ -34,7 +34,7 @@ pub fn leaves(value: &Value) -> Vec<(String, Value)> {
     out
 }
 
-/// `prefix.key`.
+/// Joins a prefix and a key with a dot.
 pub fn join(prefix: &str, key: &str) -> String {
     if prefix.is_empty() { key.to_string() } else { format!("{prefix}.{key}") }
 }

@@ -1,16 +1,12 @@
-//! MRR, Hits@k and mean rank, under three ways to count ties, and how sure a sample is of them.
-
-use std::collections::BTreeMap;
+//! MRR, Hits@k and mean rank, under three rules for ties.
 
 use serde::{Deserialize, Serialize};
 
-use super::questions::{Item, Side};
-use super::rank::Rank;
-use super::strata::Strata;
+use crate::rank::Rank;
 
-/// Metrics under one tie rule. All are 0 if there is nothing to count.
+/// Metrics of a list of ranks under one tie rule. All are 0 for an empty list.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Metrics {
+pub struct RankMetrics {
     /// Mean reciprocal rank.
     pub mrr: f64,
     /// Share of ranks that are 1.
@@ -23,10 +19,10 @@ pub struct Metrics {
     pub mean_rank: f64,
 }
 
-impl Metrics {
-    /// Of some ranks, in this order.
-    pub fn new(ranks: impl IntoIterator<Item = f64>) -> Metrics {
-        let (mut sum, mut count) = (Metrics::default(), 0.0);
+impl RankMetrics {
+    /// Computes the metrics of some ranks, summed in this order.
+    pub fn new(ranks: impl IntoIterator<Item = f64>) -> RankMetrics {
+        let (mut sum, mut count) = (RankMetrics::default(), 0.0);
         for rank in ranks {
             count += 1.0;
             sum.mrr += 1.0 / rank;
@@ -38,11 +34,11 @@ impl Metrics {
         sum.map(|x| if count > 0.0 { x / count } else { 0.0 })
     }
 
-    /// The mean of several, each counting the same: how the paper averages over datasets.
-    pub fn mean(all: &[Metrics]) -> Metrics {
-        let mut sum = Metrics::default();
+    /// Averages several, each with the same weight, as the paper averages over datasets.
+    pub fn mean(all: &[RankMetrics]) -> RankMetrics {
+        let mut sum = RankMetrics::default();
         for m in all {
-            sum = Metrics {
+            sum = RankMetrics {
                 mrr: sum.mrr + m.mrr,
                 hits1: sum.hits1 + m.hits1,
                 hits3: sum.hits3 + m.hits3,
@@ -53,8 +49,8 @@ impl Metrics {
         sum.map(|x| x / all.len().max(1) as f64)
     }
 
-    fn map(self, f: impl Fn(f64) -> f64) -> Metrics {
-        Metrics {
+    fn map(self, f: impl Fn(f64) -> f64) -> RankMetrics {
+        RankMetrics {
             mrr: f(self.mrr),
             hits1: f(self.hits1),
             hits3: f(self.hits3),
@@ -64,169 +60,76 @@ impl Metrics {
     }
 }
 
-/// The same ranks under the three tie rules; the published one, *pessimistic*, first.
+/// A metric by name.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Metric {
+    /// Mean reciprocal rank.
+    Mrr,
+    /// Share of ranks that are 1.
+    Hits1,
+    /// Share of ranks up to 3.
+    Hits3,
+    /// Share of ranks up to 10.
+    Hits10,
+}
+
+impl Metric {
+    /// Parses the name that files use: `mrr`, `hits1`, `hits3` or `hits10`.
+    pub fn parse(name: &str) -> Option<Metric> {
+        Some(match name {
+            "mrr" => Metric::Mrr,
+            "hits1" => Metric::Hits1,
+            "hits3" => Metric::Hits3,
+            "hits10" => Metric::Hits10,
+            _ => return None,
+        })
+    }
+
+    /// Returns the name that tables use, such as `Hits@10`.
+    pub fn title(self) -> &'static str {
+        match self {
+            Metric::Mrr => "MRR",
+            Metric::Hits1 => "Hits@1",
+            Metric::Hits3 => "Hits@3",
+            Metric::Hits10 => "Hits@10",
+        }
+    }
+
+    /// Picks the metric's value.
+    pub fn of(self, metrics: &RankMetrics) -> f64 {
+        match self {
+            Metric::Mrr => metrics.mrr,
+            Metric::Hits1 => metrics.hits1,
+            Metric::Hits3 => metrics.hits3,
+            Metric::Hits10 => metrics.hits10,
+        }
+    }
+}
+
+/// Metrics of the same ranks under the three tie rules. The published rule is *pessimistic*.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Tally {
-    /// How many ranks.
+pub struct TieMetrics {
+    /// Number of ranks.
     pub queries: usize,
     /// Ties count against the answer.
     #[serde(flatten)]
-    pub pessimistic: Metrics,
+    pub pessimistic: RankMetrics,
     /// The mean of best and worst rank.
-    pub realistic: Metrics,
+    pub realistic: RankMetrics,
     /// Ties count for the answer.
-    pub optimistic: Metrics,
+    pub optimistic: RankMetrics,
 }
 
-impl Tally {
-    /// Of some ranks, in this order.
-    pub fn new(ranks: impl Iterator<Item = Rank> + Clone) -> Tally {
-        Tally {
+impl TieMetrics {
+    /// Computes the metrics of some ranks, summed in this order.
+    pub fn new(ranks: impl Iterator<Item = Rank> + Clone) -> TieMetrics {
+        TieMetrics {
             queries: ranks.clone().count(),
-            pessimistic: Metrics::new(ranks.clone().map(Rank::pessimistic)),
-            realistic: Metrics::new(ranks.clone().map(Rank::realistic)),
-            optimistic: Metrics::new(ranks.map(Rank::optimistic)),
+            pessimistic: RankMetrics::new(ranks.clone().map(Rank::pessimistic)),
+            realistic: RankMetrics::new(ranks.clone().map(Rank::realistic)),
+            optimistic: RankMetrics::new(ranks.map(Rank::optimistic)),
         }
     }
-}
-
-/// The rank of an answer, and what it was ranked by.
-#[derive(Copy, Clone, Debug, PartialEq)]
-pub struct Placed {
-    /// Under the published protocol: filtered for entities, unfiltered for relations.
-    pub rank: Rank,
-    /// Filtered, for relations (for entities, the same).
-    pub filtered: Rank,
-    /// Whether a walk of some pass reached the answer.
-    pub reached: bool,
-    /// The answer's mean logit.
-    pub score: f64,
-    /// Candidates that it was ranked among under the published protocol, itself not counted.
-    pub rivals: u32,
-}
-
-/// A relation's own numbers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct OfRelation {
-    /// Name of the relation.
-    pub relation: String,
-    /// Share of its answers that a walk reached.
-    pub coverage: f64,
-    /// Its ranks.
-    #[serde(flatten)]
-    pub tally: Tally,
-}
-
-/// A 95 % confidence interval of what the whole test set would give, from a sample of its triples.
-#[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Interval {
-    /// 0.95.
-    pub level: f64,
-    /// Triples in the sample.
-    pub triples: usize,
-    /// Triples in the test set.
-    pub of: usize,
-    /// Half the width of the interval of each metric, published tie rule.
-    pub mrr: f64,
-    /// As `mrr`.
-    pub hits1: f64,
-    /// As `mrr`.
-    pub hits3: f64,
-    /// As `mrr`.
-    pub hits10: f64,
-}
-
-/// Everything that is counted on one dataset.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Counted {
-    /// All ranks.
-    #[serde(flatten)]
-    pub all: Tally,
-    /// Share of answers that a walk of some pass reached.
-    pub coverage: f64,
-    /// Only answers that were reached.
-    pub reached: Tally,
-    /// Heads, tails or relations.
-    pub sides: BTreeMap<Side, Tally>,
-    /// Relation task: the same with known relations left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub filtered: Option<Tally>,
-    /// By relation, the most frequent first.
-    pub relations: Vec<OfRelation>,
-    /// How sure a sample is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub interval: Option<Interval>,
-    /// By kind of question; older results have none.
-    #[serde(default)]
-    pub strata: Strata,
-}
-
-impl Counted {
-    /// Counts. `name` gives a relation's name; `total` is the number of triples in the test set, which the items may be a sample of.
-    pub fn new(items: &[Item], placed: &[Placed], total: usize, name: impl Fn(u32) -> String) -> Counted {
-        // In the order of triples: sums do not depend on how queries were grouped.
-        let mut rows: Vec<(&Item, &Placed)> = items.iter().zip(placed).collect();
-        rows.sort_by_key(|(item, _)| (item.triple, item.side != Side::Tail));
-        let tally = |keep: &dyn Fn(&Item, &Placed) -> bool| {
-            let kept: Vec<Rank> = rows.iter().filter(|(i, p)| keep(i, p)).map(|(_, p)| p.rank).collect();
-            Tally::new(kept.into_iter())
-        };
-        let share = |reached: usize, of: usize| if of == 0 { 0.0 } else { reached as f64 / of as f64 };
-        let reached = tally(&|_, p| p.reached);
-        let mut sides: BTreeMap<Side, Tally> = BTreeMap::new();
-        for (item, _) in &rows {
-            sides.entry(item.side).or_insert_with(|| tally(&|i, _| i.side == item.side));
-        }
-        let mut by_relation: BTreeMap<u32, Vec<&Placed>> = BTreeMap::new();
-        rows.iter().for_each(|(i, p)| by_relation.entry(i.relation).or_default().push(p));
-        let mut relations: Vec<OfRelation> = by_relation
-            .into_iter()
-            .map(|(relation, placed)| OfRelation {
-                relation: name(relation),
-                coverage: share(placed.iter().filter(|p| p.reached).count(), placed.len()),
-                tally: Tally::new(placed.iter().map(|p| p.rank)),
-            })
-            .collect();
-        relations.sort_by(|a, b| b.tally.queries.cmp(&a.tally.queries).then_with(|| a.relation.cmp(&b.relation)));
-        let is_relation = rows.first().is_some_and(|(item, _)| item.side == Side::Relation);
-        Counted {
-            all: tally(&|_, _| true),
-            coverage: share(reached.queries, rows.len()),
-            reached,
-            sides,
-            filtered: is_relation.then(|| Tally::new(rows.iter().map(|(_, p)| p.filtered))),
-            relations,
-            interval: interval(&rows, total),
-            strata: Strata::default(),
-        }
-    }
-}
-
-/// Triples were drawn without replacement, both sides of each together, so a triple's mean over its sides is one draw:
-/// mean ± 1.96 · s / √k · √(1 − k/K).
-fn interval(rows: &[(&Item, &Placed)], total: usize) -> Option<Interval> {
-    let mut triples: Vec<Metrics> = Vec::new();
-    for group in rows.chunk_by(|a, b| a.0.triple == b.0.triple) {
-        triples.push(Metrics::new(group.iter().map(|(_, p)| p.rank.pessimistic())));
-    }
-    let count = triples.len();
-    if count >= total || count < 2 {
-        return None;
-    }
-    let half = |f: fn(&Metrics) -> f64| {
-        let mean = triples.iter().map(f).sum::<f64>() / count as f64;
-        let variance = triples.iter().map(|m| (f(m) - mean).powi(2)).sum::<f64>() / (count - 1) as f64;
-        1.96 * (variance / count as f64 * (1.0 - count as f64 / total as f64)).sqrt()
-    };
-    Some(Interval {
-        level: 0.95,
-        triples: count,
-        of: total,
-        mrr: half(|m| m.mrr),
-        hits1: half(|m| m.hits1),
-        hits3: half(|m| m.hits3),
-        hits10: half(|m| m.hits10),
-    })
 }
 
 #[cfg(test)]
@@ -235,45 +138,18 @@ mod tests {
 
     #[test]
     fn metrics_by_hand() {
-        let m = Metrics::new([1.0, 2.0, 4.0, 20.0]);
+        let m = RankMetrics::new([1.0, 2.0, 4.0, 20.0]);
         // (1 + 1/2 + 1/4 + 1/20) / 4 = 0.45; one is 1, two are up to 3, three up to 10; 27 / 4.
         assert!((m.mrr - 0.45).abs() < 1e-15);
         assert_eq!((m.hits1, m.hits3, m.hits10, m.mean_rank), (0.25, 0.5, 0.75, 6.75));
-        assert_eq!(Metrics::new([]), Metrics::default());
-        let mean = Metrics::mean(&[m, Metrics::new([1.0])]);
+        assert_eq!(RankMetrics::new([]), RankMetrics::default());
+        let mean = RankMetrics::mean(&[m, RankMetrics::new([1.0])]);
         // A dataset counts once, whatever its size.
         assert!((mean.mrr - 0.725).abs() < 1e-15 && mean.hits3 == 0.75 && mean.mean_rank == 3.875);
-        let tally = Tally::new([Rank { higher: 0, ties: 2 }, Rank { higher: 3, ties: 0 }].into_iter());
+        let ties = TieMetrics::new([Rank { higher: 0, ties: 2 }, Rank { higher: 3, ties: 0 }].into_iter());
         // Pessimistic 3 and 4, realistic 2 and 4, optimistic 1 and 4.
-        assert!((tally.pessimistic.mrr - (1.0 / 3.0 + 0.25) / 2.0).abs() < 1e-15);
-        assert_eq!((tally.realistic.mrr, tally.optimistic.mrr, tally.queries), (0.375, 0.625, 2));
-        assert_eq!((tally.pessimistic.hits1, tally.optimistic.hits1, tally.realistic.hits3), (0.0, 0.5, 0.5));
-    }
-
-    #[test]
-    fn counts_sides_relations_and_reached_by_hand() {
-        let item = |triple, side, relation| Item { answer: 0, side, relation, triple };
-        let placed = |higher, reached| {
-            let rank = Rank { higher, ties: 0 };
-            Placed { rank, filtered: rank, reached, score: 0.0, rivals: 9 }
-        };
-        let items = [item(1, Side::Tail, 7), item(0, Side::Tail, 5), item(0, Side::Head, 5), item(1, Side::Head, 7)];
-        let ranks = [placed(0, true), placed(1, true), placed(3, false), placed(0, true)];
-        let counted = Counted::new(&items, &ranks, 4, |r| format!("r{r}"));
-        // Ranks: triple 0: tail 2, head 4 (not reached); triple 1: tail 1, head 1.
-        assert_eq!((counted.all.queries, counted.coverage, counted.reached.queries), (4, 0.75, 3));
-        assert!((counted.all.pessimistic.mrr - 2.75 / 4.0).abs() < 1e-15);
-        assert!((counted.reached.pessimistic.mrr - 2.5 / 3.0).abs() < 1e-15);
-        assert_eq!(counted.sides[&Side::Head].pessimistic.mrr, 0.625);
-        assert_eq!(counted.sides[&Side::Tail].pessimistic.mrr, 0.75);
-        let of: Vec<_> =
-            counted.relations.iter().map(|r| (&*r.relation, r.tally.pessimistic.mrr, r.coverage)).collect();
-        assert_eq!(of, [("r5", 0.375, 0.5), ("r7", 1.0, 1.0)]);
-        assert_eq!(counted.filtered, None);
-        // Two of four triples with MRR 0.375 and 1: deviation² = 0.3125² · 2, times (1/2) · (1 − 1/2).
-        let half = 1.96 * (2.0 * 0.3125f64.powi(2) / 2.0 * 0.5).sqrt();
-        let interval = counted.interval.unwrap();
-        assert!((interval.mrr - half).abs() < 1e-15 && (interval.triples, interval.of) == (2, 4));
-        assert_eq!(Counted::new(&items, &ranks, 2, |r| r.to_string()).interval, None);
+        assert!((ties.pessimistic.mrr - (1.0 / 3.0 + 0.25) / 2.0).abs() < 1e-15);
+        assert_eq!((ties.realistic.mrr, ties.optimistic.mrr, ties.queries), (0.375, 0.625, 2));
+        assert_eq!((ties.pessimistic.hits1, ties.optimistic.hits1, ties.realistic.hits3), (0.0, 0.5, 0.5));
     }
 }

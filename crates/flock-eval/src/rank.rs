@@ -1,12 +1,12 @@
-//! Where an answer stands among its rivals: the one definition of rank, for evaluation and for validation in training.
+//! The rank of an answer among its rivals: the one definition, for evaluation and for validation in training.
 //!
-//! Rivals are the candidates that are not known to be true, without the answer itself. Candidates that no walk reached share one
-//! score; they are counted, not listed, so that no loop here is as long as the graph.
+//! Rivals are the candidates that are not known to be true, except the answer itself. Candidates that no walk reached share one
+//! score. They are counted, not listed, so no loop here is as long as the graph.
 
 use flock_model::ensemble::NotFinite;
 use flock_model::ensemble::Scores;
 
-/// How many rivals score higher than the answer, and how many score the same.
+/// Counts the rivals that score higher than the answer, and those that score the same.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Rank {
     /// Rivals with a higher score.
@@ -16,24 +16,39 @@ pub struct Rank {
 }
 
 impl Rank {
-    /// Every tie counts against the answer: `1 + #{s ≥ s_true}`, the published rule.
+    /// Counts every tie against the answer: `1 + #{s ≥ s_true}`, the published rule.
     pub fn pessimistic(self) -> f64 {
         f64::from(self.higher) + f64::from(self.ties) + 1.0
     }
 
-    /// The mean of best and worst.
+    /// Takes the mean of the best and the worst rank.
     pub fn realistic(self) -> f64 {
         f64::from(self.higher) + f64::from(self.ties) / 2.0 + 1.0
     }
 
-    /// No tie counts against the answer.
+    /// Counts no tie against the answer.
     pub fn optimistic(self) -> f64 {
         f64::from(self.higher) + 1.0
     }
 }
 
-/// The ranks of several true answers of one query among `candidates` candidates `0..candidates`, of which `known` (ascending)
-/// are known to be true.
+/// The rank of an answer, and what it was ranked by.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct AnswerRank {
+    /// Under the published protocol: filtered for entities, unfiltered for relations.
+    pub rank: Rank,
+    /// The filtered rank. For entities it is the same as `rank`.
+    pub filtered: Rank,
+    /// Whether a walk of some pass reached the answer.
+    pub reached: bool,
+    /// The answer's mean logit.
+    pub score: f64,
+    /// Number of candidates that it was ranked among under the published protocol, itself not counted.
+    pub rivals: u32,
+}
+
+/// Ranks several true answers of one query among the candidates `0..candidates`. `known`, in ascending order, are those known to
+/// be true.
 pub fn ranks(
     scores: &Scores,
     known: &[u32],
@@ -44,7 +59,7 @@ pub fn ranks(
     if !(shared.is_finite() && scores.reached.iter().all(|(_, s)| s.logit.is_finite())) {
         return Err(NotFinite);
     }
-    // Both lists ascend: one walk along the two leaves the known out.
+    // Both lists ascend, so one pass over the two leaves out the known ones.
     let mut left = known.iter().copied().peekable();
     let mut rivals = Vec::with_capacity(scores.reached.len());
     for (id, score) in &scores.reached {
@@ -66,7 +81,7 @@ pub fn ranks(
         } else if shared == own {
             rank.ties += unreached;
         }
-        // An answer that is not known stands among its own rivals, level with itself.
+        // An answer that is not known was counted as its own rival, with the same score.
         rank.ties -= u32::from(known.binary_search(&answer).is_err());
         rank
     };
@@ -91,12 +106,12 @@ mod tests {
         let scores = Scores { reached, unreached: score(0.0), stages: Stages::default() };
         let got = ranks(&scores, &[1, 2, 3], 7, [3, 1, 2, 5]).unwrap();
         let want = [(0, 1), (0, 0), (1, 2), (3, 0)];
-        // 3: rivals 0, 4, 5, 6, and 4 is level with it. 1: nothing is above. 2, unreached: 4 is above, 0 and 6 are level.
-        // 5 is not known; above it are 4, 0 and 6, and it is no rival of its own.
+        // 3: rivals 0, 4, 5, 6, and 4 ties with it. 1: nothing is above. 2, unreached: 4 is above, 0 and 6 tie.
+        // 5 is not known: 4, 0 and 6 are above it, and it is not its own rival.
         assert_eq!(got, want.map(|(higher, ties)| Rank { higher, ties }));
         let rank = Rank { higher: 1, ties: 2 };
         assert_eq!((rank.pessimistic(), rank.realistic(), rank.optimistic()), (4.0, 3.0, 2.0));
-        // Unfiltered: 3 has 1 above it, 4 level.
+        // Unfiltered: 1 is above 3, and 4 ties with it.
         assert_eq!(ranks(&scores, &[], 7, [3]).unwrap(), [Rank { higher: 1, ties: 1 }]);
         let bad = Scores { reached: vec![(0, score(f64::NAN))], unreached: score(0.0), stages: Stages::default() };
         assert!(ranks(&bad, &[], 2, [1]).is_err());

@@ -1,23 +1,24 @@
-//! Which kind of question an answer belongs to: models differ more between these kinds than between graphs.
+//! Kinds of questions. Models differ more between these kinds than between graphs.
 //!
 //! - **Half-link.** The answer already has an edge of the question's relation on the asked side: for (h, r, ?) the walked graph has
-//!   some (x, r, t). Such an answer can be guessed from its role alone.
-//! - **Distance** of the answer from the question's entity in the walked graph, edges taken either way. For (h, ?, t): from h to t.
+//!   some (x, r, t). The role of such an answer already suggests it.
+//! - **Distance** from the question's entity to the answer in the walked graph, following edges both ways. For (h, ?, t): from h to t.
 
 use std::collections::{BTreeMap, HashSet};
 
 use flock_graph::{Topology, Triple};
 use serde::{Deserialize, Serialize};
 
-use super::metrics::{Placed, Tally};
-use super::questions::{Item, Side};
+use crate::metrics::TieMetrics;
+use crate::questions::{AskedSide, TestAnswer};
+use crate::rank::AnswerRank;
 
-/// Distances beyond this are not told apart, nor from no path at all.
+/// The greatest distance that is measured. What is farther counts like no path at all.
 pub const FARTHEST: u32 = 4;
-/// A side of a search stops after so many entities: what is farther then counts as far.
+/// Upper limit on the entities that one side of a search visits.
 const MOST_MET: usize = 200_000;
 
-/// The kind of one question and answer.
+/// The kind of one question.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Stratum {
     /// Entity questions: whether the answer has an edge of the relation on the asked side.
@@ -27,19 +28,19 @@ pub struct Stratum {
 }
 
 impl Stratum {
-    /// The kind of an item of `triple`, on the graph that is walked.
-    pub fn of(topology: &Topology, triple: Triple, item: &Item) -> Stratum {
+    /// Determines the kind of the question that asks for `answer` of `triple`, on the walked graph.
+    pub fn of(topology: &Topology, triple: Triple, answer: &TestAnswer) -> Stratum {
         let Triple { head, relation, tail } = triple;
-        let half_link = match item.side {
-            Side::Tail => Some(topology.answers(tail, topology.inverse(relation)).next().is_some()),
-            Side::Head => Some(topology.answers(head, relation).next().is_some()),
-            Side::Relation => None,
+        let half_link = match answer.side {
+            AskedSide::Tail => Some(topology.answers(tail, topology.inverse(relation)).next().is_some()),
+            AskedSide::Head => Some(topology.answers(head, relation).next().is_some()),
+            AskedSide::Relation => None,
         };
         Stratum { half_link, distance: distance(topology, head, tail) }
     }
 }
 
-/// Length of the shortest path, up to [`FARTHEST`]: a search from both ends in turns.
+/// Measures the shortest path up to [`FARTHEST`], by a search from both ends in turns.
 pub fn distance(topology: &Topology, from: u32, to: u32) -> Option<u32> {
     if from == to {
         return Some(0);
@@ -67,26 +68,26 @@ pub fn distance(topology: &Topology, from: u32, to: u32) -> Option<u32> {
     None
 }
 
-/// The ranks of each kind.
+/// Metrics of each kind of question.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Strata {
     /// By half-link: `half_link` and `new_link`. Entity questions only.
-    pub half_link: BTreeMap<String, Tally>,
+    pub half_link: BTreeMap<String, TieMetrics>,
     /// By distance: `0` to `4`, and `farther`.
-    pub distance: BTreeMap<String, Tally>,
+    pub distance: BTreeMap<String, TieMetrics>,
 }
 
 impl Strata {
-    /// Counts; `strata` are those of `placed`.
-    pub fn new(strata: &[Stratum], placed: &[Placed]) -> Strata {
+    /// Computes the metrics. `strata` has the kind of each rank.
+    pub fn new(strata: &[Stratum], ranks: &[AnswerRank]) -> Strata {
         let group = |name: &dyn Fn(&Stratum) -> Option<String>| {
-            let mut groups: BTreeMap<String, Vec<&Placed>> = BTreeMap::new();
-            for (stratum, placed) in strata.iter().zip(placed) {
+            let mut groups: BTreeMap<String, Vec<&AnswerRank>> = BTreeMap::new();
+            for (stratum, ranks) in strata.iter().zip(ranks) {
                 if let Some(name) = name(stratum) {
-                    groups.entry(name).or_default().push(placed);
+                    groups.entry(name).or_default().push(ranks);
                 }
             }
-            groups.into_iter().map(|(name, of)| (name, Tally::new(of.iter().map(|p| p.rank)))).collect()
+            groups.into_iter().map(|(name, of)| (name, TieMetrics::new(of.iter().map(|p| p.rank)))).collect()
         };
         Strata {
             half_link: group(&|s| s.half_link.map(|half| if half { "half_link" } else { "new_link" }.to_string())),
@@ -108,15 +109,15 @@ mod tests {
         // A path 0 → 1 → 2 → 3 → 4 → 5 of relation 0, a spur 6 ← 2 of relation 1, and 7 alone.
         let path = (0..5).map(|v| t(v, 0, v + 1));
         let g = Topology::build(8, 2, path.chain([t(2, 1, 6)]).collect()).unwrap();
-        let of = |triple, side| Stratum::of(&g, triple, &Item { answer: 0, side, relation: 0, triple: 0 });
+        let of = |triple, side| Stratum::of(&g, triple, &TestAnswer { answer: 0, side, relation: 0, triple: 0 });
         // 3 is the tail of (2, 0, 3); 0 is nobody's tail; 6 is a tail of relation 1 only.
-        assert_eq!(of(t(0, 0, 3), Side::Tail), Stratum { half_link: Some(true), distance: Some(3) });
-        assert_eq!(of(t(3, 0, 0), Side::Tail).half_link, Some(false));
-        assert_eq!(of(t(1, 0, 6), Side::Tail), Stratum { half_link: Some(false), distance: Some(2) });
+        assert_eq!(of(t(0, 0, 3), AskedSide::Tail), Stratum { half_link: Some(true), distance: Some(3) });
+        assert_eq!(of(t(3, 0, 0), AskedSide::Tail).half_link, Some(false));
+        assert_eq!(of(t(1, 0, 6), AskedSide::Tail), Stratum { half_link: Some(false), distance: Some(2) });
         // 5 is nobody's head.
-        assert_eq!(of(t(5, 0, 0), Side::Head), Stratum { half_link: Some(false), distance: None });
-        assert_eq!(of(t(4, 0, 0), Side::Head), Stratum { half_link: Some(true), distance: Some(4) });
-        assert_eq!(of(t(0, 0, 1), Side::Relation), Stratum { half_link: None, distance: Some(1) });
+        assert_eq!(of(t(5, 0, 0), AskedSide::Head), Stratum { half_link: Some(false), distance: None });
+        assert_eq!(of(t(4, 0, 0), AskedSide::Head), Stratum { half_link: Some(true), distance: Some(4) });
+        assert_eq!(of(t(0, 0, 1), AskedSide::Relation), Stratum { half_link: None, distance: Some(1) });
         assert_eq!((distance(&g, 7, 0), distance(&g, 2, 2)), (None, Some(0)));
     }
 }

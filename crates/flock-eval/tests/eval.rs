@@ -3,11 +3,12 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use flock_eval::compare::Published;
-use flock_eval::datasets::{Dataset, DatasetError, Part, Split, check, registry};
-use flock_eval::record::Record;
-use flock_eval::results::{Choice, Evaluation, Settings, evaluate};
-use flock_eval::{EvalError, Metrics, Side, analyse, density};
+use flock_eval::analyse::density;
+use flock_eval::datasets::{Dataset, DatasetError, DatasetRemedy, Part, Split, check, registry};
+use flock_eval::evaluate::{Choice, EvalSettings, evaluate};
+use flock_eval::partial::PartialRun;
+use flock_eval::published::{PublishedNumbers, PublishedSetting};
+use flock_eval::{AskedSide, EvalError, Evaluation, RankMetrics, analyse};
 use flock_kernels::{Engine, Level, Precision};
 use flock_model::ModelName;
 use flock_model::checkpoint::{Metadata, Task};
@@ -31,8 +32,8 @@ fn pool(threads: usize) -> rayon::ThreadPool {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
 }
 
-fn settings() -> Settings {
-    Settings { split: Split::Test, walks: Choice::Given(1), passes: Choice::Given(2), seed: 5, limit: None }
+fn settings() -> EvalSettings {
+    EvalSettings { split: Split::Test, walks: Choice::Given(1), passes: Choice::Given(2), seed: 5, limit: None }
 }
 
 /// Random triples by name; entities and relations from small ranges, so that queries have several answers.
@@ -78,7 +79,7 @@ fn brute_force(
     vocabulary: &[&str],
     shared_relations: bool,
     closed: bool,
-) -> Vec<(Side, [usize; 3], bool)> {
+) -> Vec<(AskedSide, [usize; 3], bool)> {
     let set = Dataset::open(dir).unwrap().test_set(split).unwrap();
     let graph = set.on.graph();
     let known: HashSet<[String; 3]> = known.iter().flat_map(|part| read(dir, part)).collect();
@@ -108,29 +109,29 @@ fn brute_force(
         let topology = set.on.topology();
         let sides = match model.meta().task {
             Task::Entity => vec![
-                (Side::Tail, WalkQuery::Entity { head: id(&h), relation }, &t),
-                (Side::Head, WalkQuery::Entity { head: id(&t), relation: topology.inverse(relation) }, &h),
+                (AskedSide::Tail, WalkQuery::Entity { head: id(&h), relation }, &t),
+                (AskedSide::Head, WalkQuery::Entity { head: id(&t), relation: topology.inverse(relation) }, &h),
             ],
-            Task::Relation => vec![(Side::Relation, WalkQuery::Relation { head: id(&h), tail: id(&t) }, &r)],
+            Task::Relation => vec![(AskedSide::Relation, WalkQuery::Relation { head: id(&h), tail: id(&t) }, &r)],
         };
         for (side, query, answer) in sides {
             let scores = asker.ask(&[query], ask).unwrap().remove(0);
             let (names, candidates) = match side {
-                Side::Relation => (graph.relations(), &relations),
+                AskedSide::Relation => (graph.relations(), &relations),
                 _ => (graph.entities(), &entities),
             };
             let score = |name: &str| scores.of(names.id(name).unwrap()).logit;
             let own = score(answer);
             let is_known = |c: &String| {
                 let triple = match side {
-                    Side::Tail => [&h, &r, c],
-                    Side::Head => [c, &r, &t],
-                    Side::Relation => [&h, c, &t],
+                    AskedSide::Tail => [&h, &r, c],
+                    AskedSide::Head => [c, &r, &t],
+                    AskedSide::Relation => [&h, c, &t],
                 };
                 known.contains(&triple.map(String::from))
             };
             // Relations are ranked unfiltered, as published.
-            let rivals = candidates.iter().filter(|c| *c != answer && (side == Side::Relation || !is_known(c)));
+            let rivals = candidates.iter().filter(|c| *c != answer && (side == AskedSide::Relation || !is_known(c)));
             let logits: Vec<f64> = rivals.map(|c| score(c)).collect();
             let higher = logits.iter().filter(|s| **s > own).count();
             let level = logits.iter().filter(|s| **s == own).count();
@@ -174,11 +175,11 @@ fn agrees_with_brute_force_on_random_datasets() {
         for task in [Task::Entity, Task::Relation] {
             let (model, name) = model(task);
             let want = brute_force(&path, &model, split, known, vocabulary, shared, closed);
-            let settings = Settings { split, ..settings() };
+            let settings = EvalSettings { split, ..settings() };
             let got = evaluate(&Dataset::open(&path).unwrap(), &model, &name, &settings, &pool(2), None, &mut |_| true)
                 .unwrap();
-            let ranks = |f: &dyn Fn(&[usize; 3]) -> f64| Metrics::new(want.iter().map(|(_, r, _)| f(r)));
-            let same = |got: &Metrics, want: Metrics| {
+            let ranks = |f: &dyn Fn(&[usize; 3]) -> f64| RankMetrics::new(want.iter().map(|(_, r, _)| f(r)));
+            let same = |got: &RankMetrics, want: RankMetrics| {
                 assert!(
                     close(got.mrr, want.mrr)
                         && close(got.mean_rank, want.mean_rank)
@@ -188,7 +189,7 @@ fn agrees_with_brute_force_on_random_datasets() {
                     "{kind} {split} {task}: {got:?} {want:?}"
                 );
             };
-            let c = &got.counted;
+            let c = &got.summary;
             same(&c.all.pessimistic, ranks(&|[h, l, _]| (1 + h + l) as f64));
             same(&c.all.optimistic, ranks(&|[h, _, _]| (1 + h) as f64));
             same(&c.all.realistic, ranks(&|[h, l, _]| ((1 + h) + (1 + h + l)) as f64 / 2.0));
@@ -196,11 +197,11 @@ fn agrees_with_brute_force_on_random_datasets() {
                 same(&c.filtered.unwrap().pessimistic, ranks(&|[_, _, f]| (1 + f) as f64));
             }
             let reached = want.iter().filter(|(_, _, reached)| *reached);
-            same(&c.reached.pessimistic, Metrics::new(reached.clone().map(|(_, [h, l, _], _)| (1 + h + l) as f64)));
+            same(&c.reached.pessimistic, RankMetrics::new(reached.clone().map(|(_, [h, l, _], _)| (1 + h + l) as f64)));
             assert_eq!((c.all.queries, c.reached.queries), (want.len(), reached.count()));
-            for (side, tally) in &c.sides {
+            for (side, metrics) in &c.sides {
                 let of = want.iter().filter(|(s, _, _)| s == side).map(|(_, [h, l, _], _)| (1 + h + l) as f64);
-                same(&tally.pessimistic, Metrics::new(of));
+                same(&metrics.pessimistic, RankMetrics::new(of));
             }
             ties += want.iter().filter(|(_, [_, level, _], _)| *level > 0).count();
             unreached += want.iter().filter(|(_, _, reached)| !*reached).count();
@@ -220,10 +221,10 @@ fn a_model_is_asked_with_the_walks_it_was_trained_with() {
         switch(&mut meta);
         let (_, name) = model(Task::Entity);
         let model = Model::new(&initial_weights(meta, 3).unwrap(), engine).unwrap();
-        let settings = Settings { walks: Choice::Given(4), ..settings() };
+        let settings = EvalSettings { walks: Choice::Given(4), ..settings() };
         let e = evaluate(&data, &model, &name, &settings, &pool(1), None, &mut |_| true).unwrap();
         let p = e.protocol;
-        (e.counted.all.pessimistic, [p.balanced_on_query_relation, p.backtrack, p.all_at_query, p.inverses])
+        (e.summary.all.pessimistic, [p.balanced_on_query_relation, p.backtrack, p.all_at_query, p.inverses])
     };
     let (plain, switches) = run(|_| ());
     assert_eq!(switches, [false, false, false, true]);
@@ -249,11 +250,11 @@ fn the_first_passes_of_many_are_a_smaller_ensemble() {
     let (model, name) = model(Task::Entity);
     let set = data.test_set(Split::Test).unwrap();
     let ask = settings().ask(&data, &model, &set);
-    let tried = analyse::passes(&model, &set, ask, &[1, 2, 5], &pool(2), &mut |_, _| true).unwrap();
-    for (count, tried) in [1, 2, 5].into_iter().zip(tried) {
-        let settings = Settings { passes: Choice::Given(count), ..settings() };
+    let trial = analyse::passes(&model, &set, ask, &[1, 2, 5], &pool(2), &mut |_, _| true).unwrap();
+    for (count, trial) in [1, 2, 5].into_iter().zip(trial) {
+        let settings = EvalSettings { passes: Choice::Given(count), ..settings() };
         let whole = evaluate(&data, &model, &name, &settings, &pool(1), None, &mut |_| true).unwrap();
-        assert_eq!((tried.metrics, tried.coverage), (whole.counted.all.pessimistic, whole.counted.coverage));
+        assert_eq!((trial.metrics, trial.coverage), (whole.summary.all.pessimistic, whole.summary.coverage));
     }
 }
 
@@ -289,10 +290,7 @@ fn variants_are_the_models_they_say() {
 
 #[test]
 fn gain_falls_with_density_as_in_the_paper() {
-    let Ok(published) = Published::read(Path::new(&format!("{SHARED}/published/entity_zeroshot.csv"))) else {
-        eprintln!("skipped: ../shared not found");
-        return;
-    };
+    let published = PublishedNumbers::built_in(Task::Entity, PublishedSetting::ZeroShot);
     let gains = density::gains(&published.mrr("flock"), &published.mrr("ultra"));
     assert_eq!(gains.len(), 53);
     let fit = density::fit(&gains.iter().map(|g| (g.density.log10(), g.gain)).collect::<Vec<_>>()).unwrap();
@@ -312,32 +310,32 @@ fn threads_batches_and_kills_change_nothing() {
     let data = Dataset::open(&path).unwrap();
     let (model, name) = model(Task::Entity);
     // 256 walks a query: four queries a batch, so that there are several batches.
-    let settings = Settings { walks: Choice::Given(256), limit: Some(10), ..settings() };
-    let run = |threads, record: Option<&mut Record>, stop_at: usize| {
-        evaluate(&data, &model, &name, &settings, &pool(threads), record, &mut |p| p.done < stop_at)
+    let settings = EvalSettings { walks: Choice::Given(256), limit: Some(10), ..settings() };
+    let run = |threads, partial: Option<&mut PartialRun>, stop_at: usize| {
+        evaluate(&data, &model, &name, &settings, &pool(threads), partial, &mut |p| p.done < stop_at)
     };
     let whole = without_time(run(1, None, usize::MAX).unwrap());
-    assert_eq!(whole.counted.all.queries, 20);
-    assert!(whole.counted.interval.is_some() && whole.asked > 12);
+    assert_eq!(whole.summary.all.queries, 20);
+    assert!(whole.summary.interval.is_some() && whole.asked > 12);
     assert_eq!(without_time(run(3, None, usize::MAX).unwrap()), whole);
     let file = dir.path().join("r.partial");
     for stop_at in [4, 8] {
-        let mut record = Record::open(&file, false).unwrap();
-        assert!(matches!(run(2, Some(&mut record), stop_at), Err(EvalError::Stopped)));
+        let mut partial = PartialRun::open(&file, false).unwrap();
+        assert!(matches!(run(2, Some(&mut partial), stop_at), Err(EvalError::Stopped)));
     }
-    let mut record = Record::open(&file, false).unwrap();
+    let mut partial = PartialRun::open(&file, false).unwrap();
     let mut asked = Vec::new();
-    let resumed = evaluate(&data, &model, &name, &settings, &pool(2), Some(&mut record), &mut |p| {
+    let resumed = evaluate(&data, &model, &name, &settings, &pool(2), Some(&mut partial), &mut |p| {
         asked.push(p.done);
         true
     });
     assert_eq!(without_time(resumed.unwrap()), whole);
     assert_eq!(asked[0], 12, "the first eight queries were not asked again");
     // Another seed is another run.
-    let other = Settings { seed: 6, ..settings };
-    let error = evaluate(&data, &model, &name, &other, &pool(2), Some(&mut record), &mut |_| true).unwrap_err();
-    assert!(matches!(error, EvalError::Record(_)), "{error}");
-    record.remove().unwrap();
+    let other = EvalSettings { seed: 6, ..settings };
+    let error = evaluate(&data, &model, &name, &other, &pool(2), Some(&mut partial), &mut |_| true).unwrap_err();
+    assert!(matches!(error, EvalError::Partial(_)), "{error}");
+    partial.remove().unwrap();
     assert!(!file.exists());
 }
 
@@ -346,11 +344,9 @@ fn errors_name_what_is_missing() {
     let dir = tempfile::tempdir().unwrap();
     let error = |name| Dataset::find(dir.path(), name).unwrap_err();
     assert!(matches!(error("FB15k238"), DatasetError::Unknown(u) if u.near.contains(&"FB15k237".to_string())));
-    assert!(
-        error("FB15k237")
-            .to_string()
-            .ends_with("no such directory; hint: flock-kg datasets fetch FB15k237 --data DIR, or another --data")
-    );
+    let missing = error("FB15k237");
+    assert!(missing.to_string().ends_with("FB15k237: no such directory"), "{missing}");
+    assert_eq!(missing.remedy(), Some(DatasetRemedy::Fetch { name: "FB15k237".to_string() }));
     let path = dataset(dir.path(), 1, "transductive", "train");
     std::fs::write(path.join("meta.json"), r#"{"valid_graph": "trian"}"#).unwrap();
     let error = Dataset::open(&path).unwrap_err().to_string();

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use flock_eval::datasets::fetch::{FetchError, fetch};
-use flock_eval::datasets::{Dataset, Part, registry};
+use flock_eval::datasets::{Dataset, DatasetRemedy, Part, registry};
 
 const SHARED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
 
@@ -114,8 +114,10 @@ fn a_second_call_takes_up_what_the_first_left() {
     let url = serve(state.clone());
     let dir = tempfile::tempdir().unwrap();
     let entry = registry::get("NLIngram_0").unwrap();
-    let error = fetch(entry, Some(&url), dir.path(), true, &mut quiet).unwrap_err().to_string();
-    assert!(error.contains("broke off after 25") && error.ends_with("the same command goes on from there"), "{error}");
+    let error = fetch(entry, Some(&url), dir.path(), true, &mut quiet).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("broke off after 25") && text.ends_with("; what has come is kept"), "{text}");
+    assert_eq!(error.remedy(), Some(DatasetRemedy::Resume));
     assert!(!dir.path().join("NLIngram_0").exists());
     state.lock().unwrap().cut = None;
     fetch(entry, Some(&url), dir.path(), true, &mut quiet).unwrap();

@@ -7,7 +7,7 @@ use flock_kg::ModelName;
 use flock_kg::bundled::default_checkpoint;
 use flock_kg::checkpoint::{Checkpoint, Task};
 use flock_kg::datasets::{Dataset, Part, Split};
-use flock_kg::eval::results::{Choice, Settings, evaluate};
+use flock_kg::eval::evaluate::{Choice, EvalSettings, evaluate};
 use flock_kg::init::initial_weights;
 use flock_kg::kernels::{Engine, Level, Precision};
 use flock_kg::model::Model;
@@ -34,9 +34,9 @@ fn mrr(dataset: &Dataset, checkpoint: &Checkpoint) -> f64 {
     let name =
         ModelName { task, origin: "test".to_string(), sha256: checkpoint.hash.clone(), precision: "f32".to_string() };
     let (walks, passes) = (Choice::Given(8), Choice::Given(1));
-    let settings = Settings { split: Split::Test, walks, passes, seed: 0, limit: None };
+    let settings = EvalSettings { split: Split::Test, walks, passes, seed: 0, limit: None };
     let pool = rayon::ThreadPoolBuilder::new().build().unwrap();
-    evaluate(dataset, &model, &name, &settings, &pool, None, &mut |_| true).unwrap().counted.all.pessimistic.mrr
+    evaluate(dataset, &model, &name, &settings, &pool, None, &mut |_| true).unwrap().summary.all.pessimistic.mrr
 }
 
 #[test]

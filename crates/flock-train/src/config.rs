@@ -1,7 +1,6 @@
-//! What a training run is: one struct, whose defaults are the published run's, checked once at the door.
+//! The config of a training run: one struct, whose defaults are those of the published run. It is checked once, on entry.
 //!
-//! Every field is a key of the config file; `configs/` has commented examples. Relative paths are seen from the directory the
-//! program runs in.
+//! Every field is a key of the config file. `configs/` has commented examples. Relative paths start at the current directory.
 
 use std::path::PathBuf;
 
@@ -9,13 +8,13 @@ use flock_graph::{Format, LoadOptions};
 use flock_kernels::Precision;
 use serde::{Deserialize, Serialize};
 
-use super::settings::{ConfigError, Settings};
-use super::{BaseLoss, Loss};
 use crate::data::{DataConfig, Hide, Negatives, Shares, Sizes, Weighting};
 use crate::optimise::Schedule;
+use crate::settings::{ConfigError, Settings};
 use flock_model::checkpoint::{Averaging, Metadata, Processor, Task};
+use flock_model::step::{BaseLoss, Loss};
 
-/// A run of pretraining or fine-tuning.
+/// The config of a pretraining or fine-tuning run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TrainConfig {
@@ -25,19 +24,19 @@ pub struct TrainConfig {
     pub seed: u64,
     /// Steps of the optimiser.
     pub steps: u64,
-    /// Threads; all if not given. They change the speed, never the result.
+    /// Number of threads; all if not set. It changes the speed, never the result.
     pub threads: Option<usize>,
     /// Where the weights come from.
     pub model: ModelSection,
-    /// What is asked.
+    /// Graphs, batches and negatives.
     pub data: DataSection,
-    /// How walks are drawn.
+    /// How walks are sampled.
     pub walks: WalkSection,
-    /// What is minimised.
+    /// The loss.
     pub loss: LossSection,
-    /// How.
+    /// Optimiser settings.
     pub optimiser: OptimiserSection,
-    /// How progress is judged.
+    /// Validation during the run.
     pub validation: ValidationSection,
     /// What is written, and how often.
     pub output: OutputSection,
@@ -47,35 +46,35 @@ pub struct TrainConfig {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModelSection {
-    /// A checkpoint to start from, or `bundled` ([`BUNDLED`](crate::BUNDLED)); seeded initial weights if not given.
+    /// A checkpoint to start from, or `bundled` ([`BUNDLED`](crate::BUNDLED)). Seeded initial weights if not set.
     pub from: Option<PathBuf>,
-    /// Updates of a new model; 6 if not given.
+    /// Updates of a new model; 6 if not set.
     pub updates: Option<usize>,
-    /// Walk length of a new model; 128 if not given.
+    /// Walk length of a new model; 128 if not set.
     pub length: Option<usize>,
-    /// The sequence processor of a new model; `gru` if not given.
+    /// The sequence processor of a new model; `gru` if not set.
     pub processor: Option<Processor>,
-    /// The consensus of a new model; `softmax` if not given.
+    /// The consensus of a new model; `softmax` if not set.
     pub consensus: Option<Averaging>,
     /// A note for the checkpoint's metadata.
     pub note: Option<String>,
 }
 
-/// What is asked.
+/// Graphs, batches and negatives.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DataSection {
     /// Training graphs: dataset directories or graph files. A step draws one of them by `weighting`.
     pub graphs: Vec<PathBuf>,
-    /// Format of the graph files; else by their names or first lines.
+    /// Format of the graph files. If not set, it is detected from their names or first lines.
     pub format: Option<String>,
     /// Columns of head, relation and tail in graph files of columns, from 1.
     pub columns: Option<[usize; 3]>,
-    /// Whether the first row of such a file names the columns; else if it looks so.
+    /// Whether the first row of such a file names the columns. If not set, it is detected.
     pub header: Option<bool>,
     /// Whether malformed rows of graph files are skipped.
     pub lenient: bool,
-    /// Share of a graph file's triples kept for validation; dataset directories have their own.
+    /// Share of a graph file's triples held out for validation. Dataset directories have their own.
     pub holdout: f64,
     /// Triples in a batch.
     pub batch: usize,
@@ -83,16 +82,16 @@ pub struct DataSection {
     pub negatives: Negatives,
     /// What the entity task hides from the walks.
     pub hide: Hide,
-    /// If given, each step runs on a connected piece of so many entities: least and greatest.
+    /// If set, each step runs on a connected piece with this many entities: least and greatest.
     pub subgraph: Option<[u32; 2]>,
-    /// If given, the walks of a step see so many percent of its piece's triples: least and greatest.
+    /// If set, the walks of a step see this percentage of its piece's triples: least and greatest.
     pub keep: Option<[u32; 2]>,
-    /// If given, relations of a piece that a step does not ask about are hidden from its walks, each with a chance of so many percent:
-    /// least and greatest.
+    /// If set, relations of a piece that a step does not ask about are hidden from its walks, each with a chance of this many
+    /// percent: least and greatest.
     pub drop: Option<[u32; 2]>,
     /// How often a step draws from each graph: `triples`, `root` (the square root of its triples) or `even`.
     pub weighting: Weighting,
-    /// So many percent of the steps run on a synthetic world.
+    /// Percentage of the steps that run on a synthetic world.
     pub worlds: u32,
 }
 
@@ -102,23 +101,23 @@ pub struct DataSection {
 pub enum WalkCount {
     /// The same on every graph.
     Fixed(u32),
-    /// By [`Metadata::base_walks`].
-    Rule(Rule),
+    /// Given by [`Metadata::base_walks`].
+    Rule(RuleWord),
 }
 
-/// The word that stands for the rule.
+/// The word `rule` in a config file.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Rule {
-    /// By the size of the graph.
+pub enum RuleWord {
+    /// The count depends on the size of the graph.
     Rule,
 }
 
 impl WalkCount {
-    /// By the size of the graph.
-    pub const RULE: WalkCount = WalkCount::Rule(Rule::Rule);
+    /// A count that depends on the size of the graph.
+    pub const RULE: WalkCount = WalkCount::Rule(RuleWord::Rule);
 
-    /// The count on a graph of these sizes.
+    /// Returns the count on a graph of this size.
     pub fn on(self, meta: &Metadata, num_nodes: u32, num_triples: usize) -> u32 {
         match self {
             WalkCount::Fixed(n) => n,
@@ -127,31 +126,31 @@ impl WalkCount {
     }
 }
 
-/// How walks are drawn.
+/// How walks are sampled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WalkSection {
-    /// Base walk count of a step. The rule goes by the graph, or by the piece of it, that the step runs on.
+    /// Base walk count of a step. The rule uses the size of the graph, or of the piece, that the step runs on.
     pub n: WalkCount,
-    /// What the rule gives on a graph of the training graphs' mean size; kept in the checkpoint. Of a checkpoint to start
-    /// from, its own holds.
+    /// The value of the rule on a graph of the training graphs' mean size. It is kept in the checkpoint. A run that starts from a
+    /// checkpoint uses the checkpoint's value.
     pub n_train: u32,
     /// Whether a walk may step straight back although another neighbour exists. This switch and the next two are kept in the
-    /// checkpoint; one that a checkpoint to start from has on stays on.
+    /// checkpoint. A switch that is on in the checkpoint that a run starts from stays on.
     pub backtrack: bool,
-    /// All walks start at the query's nodes.
+    /// Whether all walks start at the query's nodes.
     pub all_at_query: bool,
-    /// Balanced walks start on edges of the query's own type only.
+    /// Whether balanced walks start only on edges of the query's own type.
     pub balanced_on_query_relation: bool,
-    /// Chance that a walk begins anew instead of making a move, from 0 to 1; kept in the checkpoint in parts of 1024. Of a checkpoint
-    /// to start from, its own holds unless this is given.
+    /// Chance that a walk restarts instead of making a move, from 0 to 1. It is kept in the checkpoint in parts of 1024. If not set, a
+    /// run that starts from a checkpoint uses the checkpoint's value.
     pub restart: Option<f64>,
-    /// Which walks may begin anew: every one (1), every second one (2), …
+    /// Which walks may restart: every one (1), every second one (2), …
     pub restart_period: Option<u32>,
 }
 
 impl WalkSection {
-    /// Takes over what is given about restarts.
+    /// Copies the restart settings that are set.
     pub(crate) fn set_restarts(&self, meta: &mut Metadata) {
         if let Some(chance) = self.restart {
             meta.restart = (1024.0 * chance).round() as u32;
@@ -162,48 +161,48 @@ impl WalkSection {
     }
 }
 
-/// What is minimised.
+/// The loss.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LossSection {
     /// The loss of true and false answers.
     pub base: BaseLossName,
-    /// Of the softmax that weighs the false answers of `self_adversarial`.
+    /// Temperature of the softmax that weights the false answers in `self_adversarial`.
     pub temperature: f64,
-    /// Share of the softmax's cross-entropy, from 0 (the base loss alone) to 1.
+    /// Share of the softmax cross-entropy, from 0 (the base loss alone) to 1.
     pub softmax: f64,
 }
 
-/// The loss of true and false answers, which `loss.softmax` is mixed with.
+/// Names of the base losses, which `loss.softmax` is mixed with.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BaseLossName {
-    /// False answers weigh more the more the model believes in them: the published loss of both tasks.
+    /// A false answer weighs more the more likely the model thinks it is. The published loss of both tasks.
     #[default]
     SelfAdversarial,
     /// All candidates weigh the same.
     MeanBce,
 }
 
-/// How the learning rate goes.
+/// Names of the learning rate schedules.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ScheduleName {
     /// The same rate throughout.
     #[default]
     Constant,
-    /// Up in a straight line, then down half a cosine.
+    /// Linear warm-up, then half a cosine down.
     Cosine,
 }
 
-/// The precision of a step's multiplications. Sums, weights and their moments are `f32` in both.
+/// Names of the precisions of a step's multiplications. Sums, weights and moments are always `f32`.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PrecisionName {
     /// 32-bit operands.
     #[default]
     F32,
-    /// Operands rounded to bf16: faster where the processor has it.
+    /// Operands rounded to bf16, which is faster where the processor supports it.
     Bf16,
 }
 
@@ -216,41 +215,42 @@ impl From<PrecisionName> for Precision {
     }
 }
 
-/// AdamW, its schedule, and the average of weights.
+/// Settings of AdamW, its schedule, and the moving average of the weights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OptimiserSection {
     /// Learning rate.
     pub rate: f64,
-    /// Weight decay, decoupled.
+    /// Decoupled weight decay.
     pub decay: f64,
-    /// β₁, of the mean.
+    /// β₁, the decay of the mean.
     pub beta1: f64,
-    /// β₂, of the mean square.
+    /// β₂, the decay of the mean square.
     pub beta2: f64,
     /// ε, added to the root of the mean square.
     pub epsilon: f64,
-    /// How the rate goes over the run.
+    /// Schedule of the rate.
     pub schedule: ScheduleName,
-    /// Steps on the way up (cosine only).
+    /// Steps of the warm-up (cosine only).
     pub warmup: u64,
-    /// The factor on the rate at the end (cosine only).
+    /// Factor on the rate at the end (cosine only).
     pub floor: f64,
-    /// Greatest norm of a step's gradient, if it is clipped.
+    /// Greatest norm of a step's gradient. Not clipped if not set.
     pub clip: Option<f64>,
-    /// Decay of the moving average of weights, if one is kept. It is then what is validated and shipped.
+    /// Decay of the moving average of the weights. If set, the average is what is validated and shipped.
     pub ema: Option<f64>,
-    /// Of the gradient's multiplications, for whoever makes the [`Gradient`](super::Gradient). Validation and tests run in `f32`.
+    /// Precision of the gradient's multiplications. The caller makes the [`Gradient`](crate::Gradient) with it. Validation and tests
+    /// run in `f32`.
     pub precision: PrecisionName,
 }
 
-/// How progress is judged: filtered, pessimistic MRR of a sample of validation triples.
+/// Settings of validation: filtered, pessimistic MRR of a sample of validation triples.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ValidationSection {
-    /// Steps from one validation to the next; 0 for none. The end of the run is validated too.
+    /// Steps between validations; 0 for none. The end of the run is validated too.
     pub every: u64,
-    /// Validation triples of each graph.
+    /// Number of validation triples per graph.
     pub triples: usize,
     /// Base walk count.
     pub n: WalkCount,
@@ -258,7 +258,7 @@ pub struct ValidationSection {
     pub passes: u32,
     /// Seed of the sample and its walks.
     pub seed: u64,
-    /// Dataset directories whose validation triples count besides those of the training graphs.
+    /// Further dataset directories whose validation triples are used.
     pub extra: Vec<PathBuf>,
 }
 
@@ -266,11 +266,11 @@ pub struct ValidationSection {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OutputSection {
-    /// The run's directory. If it has a training state the run goes on from there.
+    /// Directory of the run. If it has a training state, the run resumes from it.
     pub dir: Option<PathBuf>,
-    /// Steps from one line of `metrics.jsonl` to the next.
+    /// Steps between lines of `metrics.jsonl`.
     pub log_every: u64,
-    /// Seconds from one training state to the next.
+    /// Seconds between training states.
     pub save_seconds: f64,
 }
 
@@ -281,7 +281,7 @@ impl Default for TrainConfig {
 }
 
 impl TrainConfig {
-    /// The published pretraining, on graphs that are still to be named.
+    /// Returns the config of the published pretraining, without graphs.
     pub fn pretraining(task: Task) -> TrainConfig {
         TrainConfig {
             task,
@@ -298,7 +298,8 @@ impl TrainConfig {
         }
     }
 
-    /// The published fine-tuning. Its length depends on the graph there; here it is 1,000 steps unless told.
+    /// Returns the config of the published fine-tuning, without graphs. There the number of steps depends on the graph; the default
+    /// here is 1,000.
     pub fn finetuning(task: Task) -> TrainConfig {
         let mut config = TrainConfig::pretraining(task);
         config.steps = 1_000;
@@ -308,7 +309,7 @@ impl TrainConfig {
         config
     }
 
-    /// The config that settings describe, over the published defaults of their task.
+    /// Lays settings over the defaults of their task and checks the result.
     pub fn resolve(settings: &Settings, defaults: fn(Task) -> TrainConfig) -> Result<TrainConfig, ConfigError> {
         let task = settings.get("task").and_then(|v| serde_json::from_value(v.clone()).ok()).unwrap_or(Task::Entity);
         let config: TrainConfig = settings.over(&defaults(task))?;
@@ -316,7 +317,7 @@ impl TrainConfig {
         Ok(config)
     }
 
-    /// The first key with a value that makes no sense, and what it should be.
+    /// Checks all values. The error is the first wrong key and its rule.
     pub fn check(&self) -> Result<(), (&'static str, String)> {
         let rule = |ok: bool, key, rule: &str| if ok { Ok(()) } else { Err((key, rule.to_string())) };
         // Steps take the place of the pass in the walks' keys, whose last value belongs to the data.
@@ -392,7 +393,7 @@ impl TrainConfig {
         }
     }
 
-    /// How graph files are read.
+    /// Returns how graph files are read.
     pub(crate) fn load_options(&self) -> LoadOptions {
         LoadOptions {
             format: self.data.format.as_deref().and_then(|text| text.parse().ok()),
@@ -453,7 +454,7 @@ impl Default for OptimiserSection {
 }
 
 impl OptimiserSection {
-    /// The published run's: AdamW at a constant rate, and nothing else.
+    /// Returns the settings of the published run: AdamW at a constant rate.
     pub fn published(task: Task) -> OptimiserSection {
         OptimiserSection {
             rate: 5e-4,
@@ -510,93 +511,5 @@ impl OutputSection {
         let rule = |ok: bool, key, rule: &str| if ok { Ok(()) } else { Err((key, rule.to_string())) };
         rule(self.log_every > 0, "output.log_every", "expected at least 1")?;
         rule(self.save_seconds >= 0.0, "output.save_seconds", "expected at least 0")
-    }
-}
-
-/// How an instance of Petals is asked about in training and in the test.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PetalsProtocol {
-    /// Each of the two targets is scored on walks of its own; instances in their order; the sum of the two losses; the epoch
-    /// with the best accuracy is kept.
-    #[default]
-    Published,
-    /// Both targets are scored on the walks of one query, which is easier; instances in a new order each epoch; the mean of the
-    /// two losses; the last epoch is kept.
-    SharedWalks,
-}
-
-/// A run on Petals (section 10 of the specification).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct PetalsConfig {
-    /// How instances are asked about.
-    pub protocol: PetalsProtocol,
-    /// Seed of instances, weights, order and walks.
-    pub seed: u64,
-    /// Times that all instances are seen.
-    pub epochs: u64,
-    /// Ends after the first epoch that leaves no instance unsolved.
-    pub until_solved: bool,
-    /// Threads; all if not given. They change the speed, never the result.
-    pub threads: Option<usize>,
-    /// Base walk count.
-    pub walks: u32,
-    /// Walk length.
-    pub length: usize,
-    /// Updates of the model.
-    pub updates: usize,
-    /// Ensemble passes of the test.
-    pub passes: u32,
-    /// Ensemble passes of the accuracy by which the published protocol chooses the epoch that is kept.
-    pub epoch_passes: u32,
-    /// Whether the graphs have their inverse types. The published protocol has none.
-    pub inverses: bool,
-    /// How the loss is minimised.
-    pub optimiser: OptimiserSection,
-    /// What is written, and how often.
-    pub output: OutputSection,
-}
-
-impl Default for PetalsConfig {
-    fn default() -> PetalsConfig {
-        PetalsConfig {
-            protocol: PetalsProtocol::Published,
-            seed: 0,
-            epochs: 5,
-            until_solved: false,
-            threads: None,
-            walks: 16,
-            length: 128,
-            updates: 6,
-            passes: 16,
-            epoch_passes: 1,
-            inverses: false,
-            optimiser: OptimiserSection::default(),
-            output: OutputSection::default(),
-        }
-    }
-}
-
-impl PetalsConfig {
-    /// The config that settings describe, over the published protocol.
-    pub fn resolve(settings: &Settings) -> Result<PetalsConfig, ConfigError> {
-        let config: PetalsConfig = settings.over(&PetalsConfig::default())?;
-        config.check().map_err(|(key, rule)| settings.wrong_value(key, rule))?;
-        Ok(config)
-    }
-
-    /// The first key with a value that makes no sense, and what it should be.
-    pub fn check(&self) -> Result<(), (&'static str, String)> {
-        let rule = |ok: bool, key, rule: &str| if ok { Ok(()) } else { Err((key, rule.to_string())) };
-        rule((1..=1_000_000).contains(&self.epochs), "epochs", "expected 1 to 1000000")?;
-        rule(self.threads.is_none_or(|t| (1..=1024).contains(&t)), "threads", "expected 1 to 1024")?;
-        rule((1..=16_384).contains(&self.walks), "walks", "expected 1 to 16384")?;
-        rule((2..=16_384).contains(&self.length), "length", "expected 2 to 16384")?;
-        rule((1..=64).contains(&self.updates), "updates", "expected 1 to 64")?;
-        rule((1..=4096).contains(&self.passes), "passes", "expected 1 to 4096")?;
-        rule((1..=4096).contains(&self.epoch_passes), "epoch_passes", "expected 1 to 4096")?;
-        self.optimiser.check()?;
-        self.output.check()
     }
 }

@@ -1,17 +1,17 @@
-//! The weights in training: gradient, clipping, AdamW, moving average, in this order each step.
+//! The weights in training. Each step: gradient, clipping, AdamW, moving average.
 
 use flock_kernels::adamw::AdamW;
 
-use super::config::OptimiserSection;
-use super::{Gradient, StepInput};
+use crate::config::OptimiserSection;
 use crate::optimise::{Schedule, average, clip};
 use flock_model::model::ModelError;
 use flock_model::parameters::Parameters;
+use flock_model::step::{Gradient, StepInput};
 
-/// Weights, and what the optimiser remembers.
+/// The weights and the optimiser's moments.
 pub(crate) struct Learner {
     pub parameters: Parameters,
-    /// The moving average of the weights, if one is kept.
+    /// Moving average of the weights, if the config has one.
     pub average: Option<Vec<f32>>,
     /// Steps taken.
     pub step: u64,
@@ -22,8 +22,8 @@ pub(crate) struct Learner {
     schedule: Schedule,
 }
 
-/// What a step did.
-pub(crate) struct Learnt {
+/// Loss, gradient norm and learning rate of a step.
+pub(crate) struct StepStats {
     pub loss: f64,
     /// Norm of the gradient before clipping.
     pub norm: f64,
@@ -31,10 +31,10 @@ pub(crate) struct Learnt {
     pub rate: f64,
 }
 
-/// Why a step was not taken.
+/// Why a step failed.
 pub(crate) enum StepFailure {
     Model(ModelError),
-    /// An example's loss or gradient that is not finite.
+    /// The loss or gradient of an example is not finite.
     NotFinite {
         example: usize,
         what: &'static str,
@@ -62,14 +62,14 @@ impl Learner {
         }
     }
 
-    /// All that a state must keep besides the number of steps.
+    /// Returns everything that a state must keep besides the number of steps.
     pub fn arrays(&self) -> Vec<&[f32]> {
         let mut arrays = vec![&self.parameters.values[..], &self.first, &self.second];
         arrays.extend(self.average.as_deref());
         arrays
     }
 
-    /// Takes back what [`Learner::arrays`] gave; false if it belongs to another model or optimiser.
+    /// Restores what [`Learner::arrays`] returned. Returns false if it belongs to another model or optimiser.
     #[must_use]
     pub fn restore(&mut self, step: u64, arrays: Vec<Vec<f32>>) -> bool {
         let places = [&mut self.parameters.values, &mut self.first, &mut self.second].into_iter();
@@ -82,7 +82,7 @@ impl Learner {
         fits
     }
 
-    /// The weights to judge and to ship: the average if one is kept.
+    /// Returns the weights to validate and ship: the average, if there is one.
     pub fn shipped(&self) -> Parameters {
         let mut shipped = self.parameters.clone();
         if let Some(average) = &self.average {
@@ -91,8 +91,8 @@ impl Learner {
         shipped
     }
 
-    /// One step on a batch. On failure nothing has changed.
-    pub fn learn(&mut self, engine: &mut dyn Gradient, input: &StepInput<'_>) -> Result<Learnt, StepFailure> {
+    /// Takes one step on a batch. On failure nothing has changed.
+    pub fn learn(&mut self, engine: &mut dyn Gradient, input: &StepInput<'_>) -> Result<StepStats, StepFailure> {
         let output = engine.gradient(&self.parameters, input, &mut self.gradient)?;
         if let Some(example) = output.losses.iter().position(|l| !l.is_finite()) {
             return Err(StepFailure::NotFinite { example, what: "loss" });
@@ -111,10 +111,10 @@ impl Learner {
             average(a, weights, decay as f32);
         }
         self.step += 1;
-        Ok(Learnt { loss: output.loss, norm, rate })
+        Ok(StepStats { loss: output.loss, norm, rate })
     }
 
-    /// The example whose own gradient is not finite; the first if only their sum is not.
+    /// Finds the example whose own gradient is not finite, or names the first if only their sum is not.
     fn culprit(&mut self, engine: &mut dyn Gradient, input: &StepInput<'_>) -> Result<StepFailure, ModelError> {
         for (example, alone) in input.examples.chunks(1).enumerate() {
             let input = StepInput { examples: alone, ..*input };

@@ -1,11 +1,13 @@
 //! Training: questions from graphs, a gradient, a step of the optimiser, and a run that survives being killed.
 //!
-//! What one step is made of stands here; whoever can compute a [`Gradient`] can train. Around it:
+//! Any [`Gradient`] can be trained with. The rooms:
 //!
-//! - [`config`]: what a run is; [`settings`]: from files and flags to a config.
-//! - [`train`]: pretraining and fine-tuning; [`petals`]: the Petals protocol.
-//! - `learner`: a step of the optimiser; `validate`: MRR, as in [`eval`](flock_eval).
-//! - [`state`]: what a killed run goes on from; [`metrics`] and [`curve`]: what it tells.
+//! - [`config`]: the config of a run. [`settings`]: values from files and callers, laid over its defaults.
+//! - [`data`]: the questions of each step.
+//! - `trainer`: pretraining and fine-tuning, [`train()`]. `start`: its first weights. [`petals`](mod@petals): runs on Petals.
+//! - `learner`: a step of the optimiser, with [`optimise`]. `validate`: the validation MRR.
+//! - `run`: what every run shares. [`state`]: the file from which a killed run resumes.
+//! - [`metrics`]: the log of a run. [`curve`]: its chart.
 
 pub mod config;
 pub mod curve;
@@ -14,18 +16,21 @@ mod learner;
 pub mod metrics;
 pub mod optimise;
 pub mod petals;
+mod remedy;
 mod run;
 pub mod settings;
+mod start;
 pub mod state;
 mod trainer;
 mod validate;
 
-pub use config::{PetalsConfig, PetalsProtocol, TrainConfig};
+pub use config::TrainConfig;
 pub use flock_eval::datasets::{DatasetError, Fingerprint};
 pub use flock_model::plain_step::PlainGradient;
 pub use flock_model::step::{BaseLoss, Example, Gradient, Loss, StepInput, StepOutput};
-pub use petals::{MARGIN, PetalsReport, petals};
-pub use run::{BUNDLED, Event, Progress, RunContext, TrainError};
+pub use petals::{MARGIN, PetalsConfig, PetalsProtocol, PetalsReport, petals};
+pub use remedy::TrainRemedy;
+pub use run::{BUNDLED, Event, RunContext, StepProgress, TrainError};
 pub use settings::{ConfigError, Settings};
 pub use state::StateError;
-pub use trainer::{Best, Summary, train};
+pub use trainer::{BestValidation, TrainSummary, train};

@@ -1,5 +1,5 @@
-//! `metrics.jsonl`: one JSON object a line, in the order of steps. A run that goes on from a state first takes back what it had
-//! logged after that state.
+//! `metrics.jsonl`: one JSON object per line, in the order of steps. A resumed run first removes the lines that were logged after its
+//! state.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use flock_model::files::write_atomically;
 
-/// One line: an interval of training, or a validation.
+/// A line of the log: an interval of training, or a validation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Record {
+pub struct LogLine {
     /// Steps done.
     pub step: u64,
-    /// Seconds of the run so far, over all its sittings.
+    /// Seconds of the run so far, over all starts and resumptions.
     pub seconds: f64,
     /// Mean loss since the last such line.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,40 +41,40 @@ pub struct Record {
     pub graphs: BTreeMap<String, f64>,
 }
 
-/// The file, open for more lines.
-pub(crate) struct Metrics {
+/// The log, open for more lines.
+pub(crate) struct MetricsLog {
     file: File,
-    /// Lines in it, which a state keeps.
+    /// Number of lines, which a state keeps.
     pub lines: usize,
 }
 
-impl Metrics {
-    /// Opens the file and drops all lines after the first `lines`, which are those that the state knows of.
-    pub fn resume(path: &Path, lines: usize) -> io::Result<Metrics> {
-        let kept: Vec<Record> = read(path)?.into_iter().take(lines).collect();
+impl MetricsLog {
+    /// Opens the log and drops all lines after the first `lines`, which are those that the state knows.
+    pub fn resume(path: &Path, lines: usize) -> io::Result<MetricsLog> {
+        let kept: Vec<LogLine> = read(path)?.into_iter().take(lines).collect();
         let text = kept.iter().map(line).collect::<io::Result<String>>()?;
         write_atomically(path, text.as_bytes())?;
-        Ok(Metrics { file: OpenOptions::new().append(true).open(path)?, lines: kept.len() })
+        Ok(MetricsLog { file: OpenOptions::new().append(true).open(path)?, lines: kept.len() })
     }
 
-    pub fn append(&mut self, record: &Record) -> io::Result<()> {
-        self.file.write_all(line(record)?.as_bytes())?;
+    pub fn append(&mut self, entry: &LogLine) -> io::Result<()> {
+        self.file.write_all(line(entry)?.as_bytes())?;
         self.lines += 1;
         Ok(())
     }
 
-    /// What has been appended is on disk before a state says that it is.
+    /// Flushes to disk what has been appended, before a state refers to it.
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
 }
 
-fn line(record: &Record) -> io::Result<String> {
-    Ok(serde_json::to_string(record)? + "\n")
+fn line(entry: &LogLine) -> io::Result<String> {
+    Ok(serde_json::to_string(entry)? + "\n")
 }
 
-/// All records up to the first line that is none, such as one that a full disk cut short; no file, no records.
-pub fn read(path: &Path) -> io::Result<Vec<Record>> {
+/// Reads all lines up to the first that cannot be parsed, such as one that a full disk cut short. Without a file there are none.
+pub fn read(path: &Path) -> io::Result<Vec<LogLine>> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(text.lines().map_while(|line| serde_json::from_str(line).ok()).collect()),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -90,14 +90,14 @@ mod tests {
     fn lines_after_the_state_and_broken_ones_go() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("metrics.jsonl");
-        let record = |step| Record { step, loss: Some(0.5), ..Record::default() };
-        let mut metrics = Metrics::resume(&path, 0).unwrap();
+        let record = |step| LogLine { step, loss: Some(0.5), ..LogLine::default() };
+        let mut metrics = MetricsLog::resume(&path, 0).unwrap();
         (1..=5).for_each(|step| metrics.append(&record(step)).unwrap());
-        let mut metrics = Metrics::resume(&path, 3).unwrap();
+        let mut metrics = MetricsLog::resume(&path, 3).unwrap();
         assert_eq!(read(&path).unwrap(), [1, 2, 3].map(record));
         metrics.append(&record(4)).unwrap();
         metrics.file.write_all(b"{\"step\":5,\"lo").unwrap();
-        Metrics::resume(&path, 9).unwrap();
+        MetricsLog::resume(&path, 9).unwrap();
         assert_eq!(read(&path).unwrap(), [1, 2, 3, 4].map(record));
     }
 }

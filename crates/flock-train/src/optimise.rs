@@ -1,19 +1,19 @@
-//! What stands around the optimiser's step: the learning rate's schedule, clipping, and the average of the weights.
+//! The learning rate schedule, gradient clipping, and the moving average of the weights.
 //!
-//! The step itself is [`flock_kernels::adamw`].
+//! The optimiser's step itself is [`flock_kernels::adamw`].
 
 use serde::{Deserialize, Serialize};
 
-/// How the learning rate goes over the steps of a run, as a factor on the base rate.
+/// The learning rate over the steps of a run, as a factor on the base rate.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Schedule {
     /// The base rate throughout, as published.
     #[default]
     Constant,
-    /// Up in a straight line for `warmup` steps, then down half a cosine to `floor` at step `total`, and there it stays.
+    /// Rises linearly for `warmup` steps, then falls along half a cosine to `floor` at step `total`, and stays there.
     WarmupCosine {
-        /// Steps of the way up; the last of them has the base rate.
+        /// Steps of the rise. The last of them has the base rate.
         warmup: u64,
         /// Steps of the run.
         total: u64,
@@ -23,7 +23,7 @@ pub enum Schedule {
 }
 
 impl Schedule {
-    /// The factor of step `t`, counted from 1.
+    /// Returns the factor of step `t`, counted from 1.
     pub fn factor(&self, t: u64) -> f64 {
         match *self {
             Schedule::Constant => 1.0,
@@ -36,8 +36,8 @@ impl Schedule {
     }
 }
 
-/// Scales all gradients together so that their norm is at most `max_norm`, and returns the norm they had. A norm that is
-/// not finite leaves them as they are: the caller should drop the step.
+/// Scales all gradients together so that their norm is at most `max_norm`. Returns the norm before scaling. If that is not finite,
+/// the gradients are left unchanged, and the caller should drop the step.
 pub fn clip(gradients: &mut [&mut [f32]], max_norm: f64) -> f64 {
     let square: f64 = gradients.iter().flat_map(|g| g.iter()).map(|d| f64::from(*d) * f64::from(*d)).sum();
     let norm = square.sqrt();
@@ -48,10 +48,10 @@ pub fn clip(gradients: &mut [&mut [f32]], max_norm: f64) -> f64 {
     norm
 }
 
-/// Moves the exponential moving average of the weights: `average ← decay · average + (1 − decay) · weights`.
+/// Updates the exponential moving average of the weights: `average ← decay · average + (1 − decay) · weights`.
 pub fn average(average: &mut [f32], weights: &[f32], decay: f32) {
     for (a, w) in average.iter_mut().zip(weights) {
-        // Written as a difference, an average that has arrived stays where it is to the last bit.
+        // Written as a difference, so that an average equal to the weights keeps its bits.
         *a += (1.0 - decay) * (w - *a);
     }
 }

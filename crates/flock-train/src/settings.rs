@@ -1,8 +1,7 @@
-//! From a config file and the command line to a checked config struct.
+//! Settings: values from a config file and from the caller, laid over the defaults of a config struct.
 //!
-//! A config is laid over the published defaults key by key: first the file, then what the command line says, each under a
-//! dotted key such as `optimiser.rate`. A key that the struct does not have is an error that lists near ones. `"off"` takes a
-//! value away from a key that may be without one.
+//! Each value has a dotted key such as `optimiser.rate`. Later values win. A key that the struct does not have is an error that lists
+//! similar keys. The value `"off"` clears a key that may be unset.
 
 use std::path::Path;
 
@@ -13,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 
-/// What is wrong with a config.
+/// Why settings do not make a config.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -33,50 +32,52 @@ pub enum ConfigError {
         /// What the parser says.
         message: String,
     },
-    /// Not `key=value`.
-    #[error("--set {text:?}: expected key=value, such as --set optimiser.rate=1e-4")]
+    /// The text is not `key=value`.
+    #[error("{origin} {text:?}: expected key=value, such as {origin} optimiser.rate=1e-4")]
     NotAPair {
+        /// Where it was given.
+        origin: String,
         /// What was given.
         text: String,
     },
-    /// A key that no config has.
+    /// The config has no such key.
     #[error("{origin}: unknown key `{key}`; {near}")]
     UnknownKey {
         /// Where it was given.
         origin: String,
         /// The key.
         key: String,
-        /// Near keys, or where to find all of them.
+        /// Similar keys, or all keys.
         near: String,
     },
-    /// A value that the key cannot have.
+    /// The key cannot have this value.
     #[error("{origin}: {key}: {rule}")]
     Value {
         /// Where it was given.
         origin: String,
         /// The key.
         key: String,
-        /// What it should be.
+        /// The rule for its value.
         rule: String,
     },
 }
 
-/// One value, where it was given, and for which key.
+/// A value with its key, and where it was given.
 #[derive(Clone, Debug)]
-struct Entry {
+struct SettingEntry {
     origin: String,
     key: String,
     value: Value,
 }
 
-/// Values to be laid over the defaults, in the order they were given.
+/// Values to lay over the defaults, in the order they were given.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    entries: Vec<Entry>,
+    entries: Vec<SettingEntry>,
 }
 
 impl Settings {
-    /// Nothing but defaults.
+    /// Makes empty settings: all keys have their defaults.
     pub fn new() -> Settings {
         Settings::default()
     }
@@ -90,7 +91,7 @@ impl Settings {
         }
     }
 
-    /// Adds TOML text; `file` is what errors call it.
+    /// Adds TOML text. Errors call it `file`.
     pub fn toml(&mut self, file: &str, text: &str) -> Result<(), ConfigError> {
         let line = |at: usize| 1 + text.get(..at).unwrap_or(text).matches('\n').count();
         let syntax = |e: toml::de::Error| {
@@ -105,34 +106,35 @@ impl Settings {
         flatten(spanned.get_ref(), "", &mut keys);
         for (key, at) in keys {
             let value = key.split('.').try_fold(&values, |v, part| v.get(part)).cloned().unwrap_or_default();
-            self.entries.push(Entry { origin: format!("{file}:{}", line(at)), key, value });
+            self.entries.push(SettingEntry { origin: format!("{file}:{}", line(at)), key, value });
         }
         Ok(())
     }
 
-    /// Adds `key=value`. The value is read as TOML; what is not TOML is a string, so that paths and words need no quotes.
-    pub fn set(&mut self, text: &str) -> Result<(), ConfigError> {
+    /// Adds `key=value`. The value is read as TOML. What is not TOML is a string, so that paths and words need no quotes. `origin` is
+    /// what errors call the place it was given at, such as a flag.
+    pub fn set(&mut self, origin: &str, text: &str) -> Result<(), ConfigError> {
         let Some((key, value)) = text.split_once('=') else {
-            return Err(ConfigError::NotAPair { text: text.to_string() });
+            return Err(ConfigError::NotAPair { origin: origin.to_string(), text: text.to_string() });
         };
         let parsed = toml::from_str::<toml::Table>(&format!("value = {value}")).ok();
         let parsed = parsed.filter(|table| table.len() == 1).and_then(|mut table| table.remove("value"));
         let value = parsed.and_then(|v| serde_json::to_value(v).ok()).unwrap_or_else(|| Value::from(value.trim()));
-        self.put("--set", key.trim(), value);
+        self.put(origin, key.trim(), value);
         Ok(())
     }
 
     /// Adds a value for a key; `origin` is what errors call the place it was given at, such as a flag.
     pub fn put(&mut self, origin: &str, key: &str, value: impl Into<Value>) {
-        self.entries.push(Entry { origin: origin.to_string(), key: key.to_string(), value: value.into() });
+        self.entries.push(SettingEntry { origin: origin.to_string(), key: key.to_string(), value: value.into() });
     }
 
-    /// The value given last for a key.
+    /// Returns the last value of a key.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.entries.iter().rev().find(|e| e.key == key).map(|e| &e.value)
     }
 
-    /// The defaults with all values laid over them.
+    /// Lays all values over the defaults.
     pub fn over<C: Serialize + DeserializeOwned + Default>(&self, defaults: &C) -> Result<C, ConfigError> {
         let schema = to_json(&C::default());
         let mut values = to_json(defaults);
@@ -145,7 +147,7 @@ impl Settings {
         })
     }
 
-    /// An error about a key's value that only shows together with others.
+    /// Makes the error for a value that breaks a rule. It names the place where the value was given.
     pub fn wrong_value(&self, key: &str, rule: String) -> ConfigError {
         // serde's path may end inside an array: `data.subgraph[1]`.
         let given = self.entries.iter().rev().find(|e| key == e.key || key.starts_with(&format!("{}[", e.key)));
@@ -154,7 +156,7 @@ impl Settings {
     }
 }
 
-impl Entry {
+impl SettingEntry {
     fn lay_over(&self, schema: &Value, values: &mut Value) -> Result<(), ConfigError> {
         let (mut known, mut place) = (Some(schema), values);
         for part in self.key.split('.') {
@@ -216,7 +218,7 @@ fn flatten(table: &DeTable<'_>, prefix: &str, out: &mut Vec<(String, usize)>) {
     }
 }
 
-/// A config as JSON, every key with a value or null.
+/// Converts a config to JSON, where every key has a value or null.
 pub(crate) fn to_json(config: &impl Serialize) -> Value {
     serde_json::to_value(config).expect("configs have string keys and plain values")
 }

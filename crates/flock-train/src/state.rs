@@ -1,10 +1,10 @@
-//! The training state: one file from which a run goes on as if it had never stopped.
+//! The training state: one file, from which a run resumes as if it had never stopped.
 //!
 //! ```text
 //! "FLOCKTRN"  version u32  header length u64  header (JSON)  number of arrays u32  { length u64, f32 … } …  SHA-256 of all before
 //! ```
-//! Little-endian. It is written under a temporary name, flushed to disk and renamed, so a run that is killed at any moment
-//! leaves the last state whole. The checksum tells a file that a disk has damaged from one that can be trusted.
+//! Little-endian. The file is written under a temporary name, flushed to disk and renamed, so a run that is killed at any moment
+//! leaves the last state whole. The checksum detects a damaged file.
 
 use std::io;
 use std::path::Path;
@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
+use crate::remedy::TrainRemedy;
 use flock_model::files::write_atomically;
 
 const MAGIC: &[u8; 8] = b"FLOCKTRN";
@@ -31,13 +32,13 @@ pub enum StateError {
         /// Why.
         source: io::Error,
     },
-    /// Some other file.
+    /// The file is not a training state.
     #[error("{file}: not a training state of flock-kg")]
     Magic {
         /// The file.
         file: String,
     },
-    /// A state of another version.
+    /// The state has another version.
     #[error("{file}: training state of version {found}, but this program reads version {STATE_VERSION}")]
     Version {
         /// The file.
@@ -45,8 +46,8 @@ pub enum StateError {
         /// The version it states.
         found: u32,
     },
-    /// The bytes are not those that were written.
-    #[error("{file}: the checksum does not match: the file is damaged; hint: remove it to start anew")]
+    /// The file is damaged.
+    #[error("{file}: the checksum does not match: the file is damaged")]
     Checksum {
         /// The file.
         file: String,
@@ -59,6 +60,13 @@ pub enum StateError {
         /// What is wrong.
         reason: String,
     },
+}
+
+impl StateError {
+    /// Returns what to do about it, where that is known.
+    pub fn remedy(&self) -> Option<TrainRemedy> {
+        matches!(self, StateError::Checksum { .. }).then_some(TrainRemedy::RemoveState)
+    }
 }
 
 /// Writes a state.
@@ -110,7 +118,7 @@ pub(crate) fn read<H: DeserializeOwned>(path: &Path) -> Result<(H, Vec<Vec<f32>>
     Ok((header, arrays))
 }
 
-/// What is left of a file.
+/// The bytes of a file that are not parsed yet.
 struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {

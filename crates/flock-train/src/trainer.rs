@@ -1,8 +1,8 @@
-//! Pretraining and fine-tuning: the loop, and all that must be right when it is cut off anywhere.
+//! Pretraining and fine-tuning: the loop, and what makes it survive a kill at any moment.
 //!
-//! A step is a pure function of the weights, the optimiser's moments, the config and the data state, so all of these together
-//! are the training state. States are written by the clock; as they leave no trace in the weights, a run that was killed and
-//! resumed ends in the same bits as one that was not.
+//! A step is a pure function of the weights, the optimiser's moments, the config and the data state. These together are the training
+//! state. When a state is written does not change the weights, so a run that was killed and resumed ends in the same bits as one that
+//! was not.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,66 +12,67 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::config::{BaseLossName, ScheduleName, TrainConfig, WalkCount};
-use super::learner::{Learner, Learnt, StepFailure};
-use super::metrics::{self, Metrics, Record};
-use super::run::{BUNDLED, Event, Meter, Pending, RunContext, RunDir, TrainError, io_error, useful_macs};
-use super::settings::to_json;
-use super::{Example, StepInput, curve, state, validate};
+use crate::config::{BaseLossName, ScheduleName, TrainConfig};
 use crate::data::{DataState, Feed, Origin};
+use crate::learner::{Learner, StepFailure, StepStats};
+use crate::metrics::{self, LogLine, MetricsLog};
+use crate::run::{Event, Meter, RunContext, RunDir, RunningLoss, TrainError, io_error, useful_macs};
+use crate::settings::to_json;
+use crate::start::{config_hash, first_weights};
+use crate::{curve, state, validate};
 use flock_eval::datasets::{self, Fingerprint, NamedGraph, TestSet};
 use flock_model::checkpoint::{Checkpoint, Metadata, Task};
-use flock_model::files::{sha256_hex, write_atomically};
-use flock_model::init::initial_weights;
+use flock_model::files::write_atomically;
 use flock_model::model::{Model, View};
 use flock_model::parameters::Parameters;
+use flock_model::step::{Example, StepInput};
 
-/// Keys that may change when a run is resumed: they do not change the weights. Graphs are compared by content.
+/// Keys that may change when a run is resumed, because they do not change the weights. Graphs are compared by content.
 const FREE: [&str; 5] = ["threads", "data.graphs", "output.dir", "output.log_every", "output.save_seconds"];
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Clone, Debug, Serialize)]
-pub struct Summary {
-    /// What the model predicts.
+pub struct TrainSummary {
+    /// The task.
     pub task: Task,
     /// The training graphs.
     pub graphs: Vec<String>,
-    /// Steps done, over all sittings.
+    /// Steps done in total.
     pub steps: u64,
-    /// Whether that is all of them; else the run was stopped and can be resumed.
+    /// Whether all steps are done. If not, the run was stopped and can be resumed.
     pub finished: bool,
-    /// The steps that were already done at the start.
+    /// Steps that were done already when the run was resumed.
     pub resumed_at: Option<u64>,
-    /// Minutes, over all sittings.
+    /// Minutes in total.
     pub minutes: f64,
     /// Mean loss of the last logged interval.
     pub loss: Option<f64>,
-    /// Validation MRR of the checkpoint that the run started from, on the same triples and walks as the best.
+    /// Validation MRR of the checkpoint that the run started from.
     pub before: Option<f64>,
-    /// The best validation. The weights that the run started from take part.
-    pub best: Option<Best>,
-    /// Validation MRR of the best weights less that of the start.
+    /// The best validation. The weights that the run started from are a candidate.
+    pub best: Option<BestValidation>,
+    /// Validation MRR of the best weights minus that of the start.
     pub gain: Option<f64>,
-    /// The run's directory.
+    /// Directory of the run.
     pub dir: String,
-    /// The checkpoint to use: the best one, or without validation the last.
+    /// The checkpoint to use: the best one, or the last one if there is no validation.
     pub model: String,
-    /// The picture of loss and MRR.
+    /// The chart of loss and MRR.
     pub curve: String,
 }
 
-/// The best validation so far.
+/// The best validation of a run so far.
 #[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Best {
-    /// After so many steps.
+pub struct BestValidation {
+    /// Steps done at that time.
     pub step: u64,
     /// Its MRR, mean over graphs.
     pub mrr: f64,
 }
 
-/// What the state holds besides arrays.
+/// The part of the training state that is not arrays.
 #[derive(Serialize, Deserialize)]
-struct Header {
+struct TrainHeader {
     kind: String,
     config: Value,
     config_hash: String,
@@ -81,8 +82,8 @@ struct Header {
     lines: usize,
     #[serde(default)]
     before: Option<f64>,
-    best: Option<Best>,
-    pending: Pending,
+    best: Option<BestValidation>,
+    pending: RunningLoss,
     seconds: f64,
     graphs: Vec<Fingerprint>,
     meta: Metadata,
@@ -91,8 +92,8 @@ struct Header {
 
 const KIND: &str = "train";
 
-/// Trains until the config's last step, or until told to stop. `dir` is the run's directory.
-pub fn train(config: &TrainConfig, dir: &Path, context: RunContext<'_>) -> Result<Summary, TrainError> {
+/// Trains until the last step of the config, or until it is stopped. `dir` is the directory of the run.
+pub fn train(config: &TrainConfig, dir: &Path, context: RunContext<'_>) -> Result<TrainSummary, TrainError> {
     let dir = RunDir::open(dir, context.resume)?;
     let (mut graphs, mut sets) = (Vec::new(), Vec::new());
     for path in &config.data.graphs {
@@ -113,14 +114,14 @@ pub fn train(config: &TrainConfig, dir: &Path, context: RunContext<'_>) -> Resul
 
     let topologies: Vec<_> = graphs.iter().map(|g| g.topology()).collect();
     let feed = Feed::new(&topologies, config.data(), config.seed)?;
-    let mut run = Run::start(config, dir, &graphs, &sets, &feed, context)?;
+    let mut run = TrainRun::start(config, dir, &graphs, &sets, &feed, context)?;
     run.about();
     let finished = run.steps()?;
     run.finish(finished)
 }
 
-/// A run under way.
-struct Run<'a, 's> {
+/// A run in progress.
+struct TrainRun<'a, 's> {
     config: &'a TrainConfig,
     dir: RunDir,
     graphs: &'a [Arc<NamedGraph>],
@@ -134,15 +135,15 @@ struct Run<'a, 's> {
     data: DataState,
     validated: Option<u64>, // the step of the last validation
     before: Option<f64>,    // its MRR at step 0
-    best: Option<Best>,
-    pending: Pending,
-    metrics: Metrics,
+    best: Option<BestValidation>,
+    pending: RunningLoss,
+    metrics: MetricsLog,
     meter: Meter,
     saved: Instant,
 }
 
-impl<'a, 's> Run<'a, 's> {
-    /// From the state in the directory, or from the beginning.
+impl<'a, 's> TrainRun<'a, 's> {
+    /// Starts from the state in the directory, or from the beginning.
     fn start(
         config: &'a TrainConfig,
         dir: RunDir,
@@ -150,10 +151,10 @@ impl<'a, 's> Run<'a, 's> {
         sets: &'a [TestSet],
         feed: &'a Feed<'a>,
         context: RunContext<'s>,
-    ) -> Result<Run<'a, 's>, TrainError> {
+    ) -> Result<TrainRun<'a, 's>, TrainError> {
         let fingerprints: Vec<Fingerprint> = graphs.iter().map(|g| g.fingerprint()).collect();
         let old = match dir.has_state() {
-            true => Some(state::read::<Header>(&dir.state())?),
+            true => Some(state::read::<TrainHeader>(&dir.state())?),
             false => None,
         };
         let parameters = match &old {
@@ -168,16 +169,16 @@ impl<'a, 's> Run<'a, 's> {
         Model::new(&parameters.to_checkpoint()?, context.engine)?;
         let metrics_path = dir.file("metrics.jsonl");
         let (lines, seconds) = old.as_ref().map_or((0, 0.0), |(h, _)| (h.lines, h.seconds));
-        let mut run = Run {
+        let mut run = TrainRun {
             start_steps: parameters.meta.steps,
             learner: Learner::new(parameters, &config.optimiser, config.steps),
             data: feed.start(),
             validated: None,
             before: None,
             best: None,
-            pending: Pending::default(),
+            pending: RunningLoss::default(),
             resumed_at: None,
-            metrics: Metrics::resume(&metrics_path, lines).map_err(io_error(&metrics_path))?,
+            metrics: MetricsLog::resume(&metrics_path, lines).map_err(io_error(&metrics_path))?,
             meter: Meter::new(seconds, context.peak_gflops),
             saved: Instant::now(),
             config,
@@ -190,13 +191,13 @@ impl<'a, 's> Run<'a, 's> {
         };
         match old {
             Some((header, arrays)) => run.restore(header, arrays)?,
-            // From now on the directory is this run's, and a differing config is noticed.
+            // From now on the directory belongs to this run, and another config is refused.
             None => run.save()?,
         }
         Ok(run)
     }
 
-    fn restore(&mut self, header: Header, arrays: Vec<Vec<f32>>) -> Result<(), TrainError> {
+    fn restore(&mut self, header: TrainHeader, arrays: Vec<Vec<f32>>) -> Result<(), TrainError> {
         let simd = self.context.engine.level().to_string();
         if header.simd != simd {
             let note =
@@ -235,15 +236,15 @@ impl<'a, 's> Run<'a, 's> {
         (self.context.watch)(Event::Started { about: &lines, resumed: self.resumed_at });
     }
 
-    /// All steps that are left; false if told to stop before the last.
+    /// Runs all steps that are left. Returns false if the run was stopped before the last.
     fn steps(&mut self) -> Result<bool, TrainError> {
         let (config, stop) = (self.config, self.context.stop);
         loop {
             let (step, last) = (self.learner.step, self.learner.step == config.steps);
-            // What a run starts from is a candidate for the best; weights drawn at random are not worth the time.
+            // The weights that a run starts from are a candidate for the best. Random weights are not worth the time.
             let worth = step > 0 || config.model.from.is_some();
             let due = !self.sets.is_empty() && worth && (step.is_multiple_of(config.validation.every) || last);
-            // Due until done: a validation that was cut off is made up for when the run goes on.
+            // A validation that was cut off is repeated when the run resumes.
             if due && self.validated.is_none_or(|validated| validated < step) {
                 if !self.validate()? {
                     return Ok(false);
@@ -256,9 +257,9 @@ impl<'a, 's> Run<'a, 's> {
             if stop.load(Ordering::Relaxed) {
                 return Ok(false);
             }
-            let learnt = self.step()?;
+            let stats = self.step()?;
             if self.learner.step.is_multiple_of(config.output.log_every) || self.learner.step == config.steps {
-                self.log(&learnt)?;
+                self.log(&stats)?;
             }
             if self.saved.elapsed().as_secs_f64() >= config.output.save_seconds {
                 self.save()?;
@@ -266,7 +267,7 @@ impl<'a, 's> Run<'a, 's> {
         }
     }
 
-    fn step(&mut self) -> Result<Learnt, TrainError> {
+    fn step(&mut self) -> Result<StepStats, TrainError> {
         let clock = Instant::now();
         let batch = self.feed.batch(&self.data)?;
         let graphs = self.graphs;
@@ -292,7 +293,7 @@ impl<'a, 's> Run<'a, 's> {
             options: meta.walk_options(),
             loss: self.config.loss(),
         };
-        let learnt = self.learner.learn(&mut *self.context.gradient, &input).map_err(|failure| match failure {
+        let stats = self.learner.learn(&mut *self.context.gradient, &input).map_err(|failure| match failure {
             StepFailure::Model(e) => e.into(),
             StepFailure::NotFinite { example, what } => {
                 let (step, query) = (self.data.step + 1, &examples[example].query);
@@ -304,35 +305,35 @@ impl<'a, 's> Run<'a, 's> {
             }
         })?;
         self.feed.advance(&mut self.data)?;
-        self.pending.add(learnt.loss);
+        self.pending.add(stats.loss);
         let walks = examples.iter().map(|e| e.query.num_walks(walks)).sum();
         self.meter.step(clock.elapsed(), useful_macs(walks, length, updates));
         let progress = self.meter.progress(self.learner.step, self.config.steps, self.pending.mean());
         (self.context.watch)(Event::Step(progress));
-        Ok(learnt)
+        Ok(stats)
     }
 
-    fn log(&mut self, learnt: &Learnt) -> Result<(), TrainError> {
+    fn log(&mut self, stats: &StepStats) -> Result<(), TrainError> {
         let (steps_per_s, ratio) = self.meter.speed();
         let pending = std::mem::take(&mut self.pending);
-        self.record(Record {
+        self.record(LogLine {
             loss: Some(pending.mean()),
-            rate: Some(learnt.rate),
-            norm: Some(learnt.norm),
+            rate: Some(stats.rate),
+            norm: Some(stats.norm),
             steps_per_s,
             ratio,
-            ..Record::default()
+            ..LogLine::default()
         })
     }
 
-    fn record(&mut self, record: Record) -> Result<(), TrainError> {
-        let record = Record { step: self.learner.step, seconds: self.meter.seconds(), ..record };
+    fn record(&mut self, record: LogLine) -> Result<(), TrainError> {
+        let record = LogLine { step: self.learner.step, seconds: self.meter.seconds(), ..record };
         self.metrics.append(&record).map_err(io_error(&self.dir.file("metrics.jsonl")))?;
         (self.context.watch)(Event::Logged(&record));
         Ok(())
     }
 
-    /// False if told to stop before the end; nothing has changed then.
+    /// Validates. Returns false if the run was stopped meanwhile; nothing has changed then.
     fn validate(&mut self) -> Result<bool, TrainError> {
         let checkpoint = self.shipped()?;
         let model = Model::new(&checkpoint, self.context.engine)?;
@@ -345,7 +346,7 @@ impl<'a, 's> Run<'a, 's> {
         let Some(scores) = scores else { return Ok(false) };
         let mrr = scores.iter().map(|(_, mrr)| mrr).sum::<f64>() / scores.len() as f64;
         if self.best.is_none_or(|best| mrr > best.mrr) {
-            self.best = Some(Best { step: self.learner.step, mrr });
+            self.best = Some(BestValidation { step: self.learner.step, mrr });
             checkpoint.write(self.dir.file("best.safetensors"))?;
         }
         self.validated = Some(self.learner.step);
@@ -353,11 +354,11 @@ impl<'a, 's> Run<'a, 's> {
             self.before = Some(mrr);
         }
         self.write_last()?;
-        self.record(Record { mrr: Some(mrr), graphs: scores.into_iter().collect(), ..Record::default() })?;
+        self.record(LogLine { mrr: Some(mrr), graphs: scores.into_iter().collect(), ..LogLine::default() })?;
         Ok(true)
     }
 
-    /// A checkpoint of some weights, as of now.
+    /// Makes a checkpoint of some weights at the current step.
     fn checkpoint(&self, parameters: &Parameters, note: &str) -> Result<Checkpoint, TrainError> {
         let mut parameters = parameters.clone();
         let meta = &mut parameters.meta;
@@ -366,7 +367,7 @@ impl<'a, 's> Run<'a, 's> {
         Ok(parameters.to_checkpoint()?)
     }
 
-    /// The weights that count: their average, if one is kept.
+    /// Makes the checkpoint to validate and ship: the average, if there is one.
     fn shipped(&self) -> Result<Checkpoint, TrainError> {
         let note = self.config.optimiser.ema.map_or(String::new(), |d| format!("; moving average of decay {d}"));
         self.checkpoint(&self.learner.shipped(), &note)
@@ -383,7 +384,7 @@ impl<'a, 's> Run<'a, 's> {
     fn save(&mut self) -> Result<(), TrainError> {
         self.metrics.sync().map_err(io_error(&self.dir.file("metrics.jsonl")))?;
         let config = to_json(self.config);
-        let header = Header {
+        let header = TrainHeader {
             kind: KIND.to_string(),
             config_hash: config_hash(self.config),
             config,
@@ -404,8 +405,8 @@ impl<'a, 's> Run<'a, 's> {
         Ok(())
     }
 
-    /// State, checkpoints, curve, summary. Also for a run that had already ended, whose files may be missing.
-    fn finish(mut self, finished: bool) -> Result<Summary, TrainError> {
+    /// Writes state, checkpoints and chart, and returns the summary. Also for a run that had ended before, whose files may be missing.
+    fn finish(mut self, finished: bool) -> Result<TrainSummary, TrainError> {
         self.save()?;
         self.write_last()?;
         let metrics_path = self.dir.file("metrics.jsonl");
@@ -418,7 +419,7 @@ impl<'a, 's> Run<'a, 's> {
             (None, Some(_)) => "ema.safetensors",
             (None, None) => "last.safetensors",
         };
-        Ok(Summary {
+        Ok(TrainSummary {
             task: self.config.task,
             graphs: self.graphs.iter().map(|g| g.name.clone()).collect(),
             steps: self.learner.step,
@@ -436,14 +437,19 @@ impl<'a, 's> Run<'a, 's> {
     }
 }
 
-/// Refuses a state of another run.
-fn check_state(config: &TrainConfig, dir: &RunDir, header: &Header, graphs: &[Fingerprint]) -> Result<(), TrainError> {
+/// Refuses the state of another run.
+fn check_state(
+    config: &TrainConfig,
+    dir: &RunDir,
+    header: &TrainHeader,
+    graphs: &[Fingerprint],
+) -> Result<(), TrainError> {
     let mut free = FREE.to_vec();
     // Where no schedule depends on it, a run may be made longer.
     if config.optimiser.schedule == ScheduleName::Constant && config.steps >= header.step {
         free.push("steps");
     }
-    dir.check_config(&in_todays_words(&header.config), config, &free)?;
+    dir.check_config(&with_older_defaults(&header.config), config, &free)?;
     if header.graphs != graphs {
         let list = |graphs: &[Fingerprint]| {
             let one =
@@ -455,8 +461,8 @@ fn check_state(config: &TrainConfig, dir: &RunDir, header: &Header, graphs: &[Fi
     Ok(())
 }
 
-/// The config of a state, with what was not yet a choice when it was written: relations were trained with the mean.
-fn in_todays_words(config: &Value) -> Value {
+/// Fills in what older configs did not state: relations were trained with the mean.
+fn with_older_defaults(config: &Value) -> Value {
     let mut config = config.clone();
     let relation = config["task"] == to_json(&Task::Relation);
     if let Some(loss) = config.get_mut("loss").and_then(Value::as_object_mut)
@@ -465,98 +471,6 @@ fn in_todays_words(config: &Value) -> Value {
         loss.entry("base").or_insert(to_json(&BaseLossName::MeanBce));
     }
     config
-}
-
-/// Tells configs apart that make different weights.
-fn config_hash(config: &TrainConfig) -> String {
-    let mut config = config.clone();
-    config.threads = None;
-    config.steps = 0;
-    config.output = Default::default();
-    sha256_hex(to_json(&config).to_string().as_bytes())
-}
-
-/// What training starts from, with the metadata that its checkpoints will have.
-fn first_weights(
-    config: &TrainConfig,
-    graphs: &[Fingerprint],
-    bundled: Option<fn(Task) -> Checkpoint>,
-) -> Result<Checkpoint, TrainError> {
-    let count = graphs.len().max(1) as f64;
-    let mean_nodes = graphs.iter().map(|g| f64::from(g.entities)).sum::<f64>() / count;
-    let mean_triples = graphs.iter().map(|g| g.triples as f64).sum::<f64>() / count;
-    let names = graphs.iter().map(|g| g.name.clone());
-    let note = |how: String| {
-        let version = env!("CARGO_PKG_VERSION");
-        let made = format!("{how} by flock-kg {version}, seed {}, config {}", config.seed, &config_hash(config)[..12]);
-        Some(config.model.note.as_ref().map_or(made.clone(), |note| format!("{note}; {made}")))
-    };
-    let Some(path) = &config.model.from else {
-        let published = Metadata::published(config.task);
-        let mut meta = Metadata {
-            updates: config.model.updates.unwrap_or(published.updates),
-            length: config.model.length.unwrap_or(published.length),
-            processor: config.model.processor.unwrap_or(published.processor),
-            consensus: config.model.consensus.unwrap_or(published.consensus),
-            balanced_on_query_relation: config.walks.balanced_on_query_relation,
-            backtrack: config.walks.backtrack,
-            all_at_query: config.walks.all_at_query,
-            n_train: config.walks.n_train,
-            mean_nodes,
-            mean_triples,
-            graphs: names.collect(),
-            licence: "MIT OR Apache-2.0".to_string(),
-            note: note("trained".to_string()),
-            ..published
-        };
-        config.walks.set_restarts(&mut meta);
-        return Ok(initial_weights(meta, config.seed)?);
-    };
-    let mut checkpoint = match bundled {
-        Some(bundled) if path == Path::new(BUNDLED) => bundled(config.task),
-        _ => Checkpoint::read(path)?,
-    };
-    let meta = &mut checkpoint.meta;
-    let start = |reason: String| Err(TrainError::Start { file: path.display().to_string(), reason });
-    if meta.task != config.task {
-        return start(format!("predicts {}, but the config has task = \"{}\"", plural(meta.task), config.task));
-    }
-    let asked = &config.model;
-    let sizes = [
-        ("updates", asked.updates.map(Value::from), Value::from(meta.updates)),
-        ("length", asked.length.map(Value::from), Value::from(meta.length)),
-        ("processor", asked.processor.as_ref().map(to_json), to_json(&meta.processor)),
-        ("consensus", asked.consensus.as_ref().map(to_json), to_json(&meta.consensus)),
-    ];
-    for (key, asked, has) in sizes {
-        if let Some(asked) = asked.filter(|asked| *asked != has) {
-            return start(format!("has {key} {has}, but the config has model.{key} = {asked}"));
-        }
-    }
-    // A model that has learnt from such walks is asked with them, and stays so.
-    meta.balanced_on_query_relation |= config.walks.balanced_on_query_relation;
-    meta.backtrack |= config.walks.backtrack;
-    meta.all_at_query |= config.walks.all_at_query;
-    config.walks.set_restarts(meta);
-    // With its own rule the model gets on a graph at test time as many walks as in training. Another count is kept as a rule
-    // that gives it on these graphs; on pieces of them it says nothing of whole graphs.
-    if let (WalkCount::Fixed(n), None) = (config.walks.n, config.data.subgraph) {
-        (meta.n_train, meta.mean_nodes, meta.mean_triples) = (n, mean_nodes, mean_triples);
-    }
-    for name in names {
-        if !meta.graphs.contains(&name) {
-            meta.graphs.push(name);
-        }
-    }
-    meta.note = note(format!("trained further from {}", &checkpoint.hash[..12]));
-    Ok(checkpoint)
-}
-
-fn plural(task: Task) -> &'static str {
-    match task {
-        Task::Entity => "entities",
-        Task::Relation => "relations",
-    }
 }
 
 #[cfg(test)]
@@ -572,12 +486,12 @@ mod tests {
             let mut old = to_json(&config);
             old["loss"].as_object_mut().unwrap().remove("base");
             config.loss.base = base;
-            dir.check_config(&in_todays_words(&old), &config, &[]).unwrap();
+            dir.check_config(&with_older_defaults(&old), &config, &[]).unwrap();
             config.loss.base = match base {
                 BaseLossName::MeanBce => BaseLossName::SelfAdversarial,
                 BaseLossName::SelfAdversarial => BaseLossName::MeanBce,
             };
-            let error = dir.check_config(&in_todays_words(&old), &config, &[]).unwrap_err().to_string();
+            let error = dir.check_config(&with_older_defaults(&old), &config, &[]).unwrap_err().to_string();
             assert!(error.contains("loss.base"), "{error}");
         }
     }

@@ -30,7 +30,7 @@ fn curve(dir: &Path, precision: Precision) -> Vec<f64> {
     let values = ["data.batch=8", "data.negatives=8", "walks.n=2", "model.length=12", "model.updates=2"];
     let every = [format!("steps={STEPS}"), format!("output.log_every={EVERY}"), "validation.every=0".to_string()];
     for set in values.into_iter().chain(every.iter().map(String::as_str)) {
-        settings.set(set).unwrap();
+        settings.set("--set", set).unwrap();
     }
     settings.put("test", "optimiser.precision", precision.to_string());
     let config = TrainConfig::resolve(&settings, TrainConfig::pretraining).unwrap();

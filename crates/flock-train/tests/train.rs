@@ -13,7 +13,7 @@ use flock_train::config::{ScheduleName, WalkCount};
 use flock_train::data::Negatives;
 use flock_train::{
     ConfigError, Event, Example, Gradient, PetalsConfig, PetalsProtocol, PetalsReport, PlainGradient, RunContext,
-    Settings, StepInput, StepOutput, Summary, TrainConfig, TrainError, metrics, petals, train,
+    Settings, StepInput, StepOutput, TrainConfig, TrainError, TrainSummary, metrics, petals, train,
 };
 use flock_walk::WalkQuery;
 
@@ -69,7 +69,7 @@ fn tiny(dir: &Path, more: &[&str]) -> TrainConfig {
     settings.toml("tiny.toml", text).unwrap();
     settings.put("test", "data.graphs", vec![dir.join(RINGS).display().to_string()]);
     for set in more {
-        settings.set(set).unwrap();
+        settings.set("--set", set).unwrap();
     }
     TrainConfig::resolve(&settings, TrainConfig::pretraining).unwrap()
 }
@@ -112,7 +112,7 @@ impl Sitting {
         })
     }
 
-    fn train(&self, config: &TrainConfig, out: &Path) -> Result<Summary, TrainError> {
+    fn train(&self, config: &TrainConfig, out: &Path) -> Result<TrainSummary, TrainError> {
         let mut gradient = PlainGradient::new(self.threads).unwrap();
         self.with(&mut gradient, |context| train(config, out, context))
     }
@@ -332,7 +332,7 @@ fn further_training_starts_from_the_model_and_keeps_its_rule() {
     start.write(&model).unwrap();
     let mut settings = Settings::new();
     for set in ["task=relation", "steps=2", "walks.n=2", "validation.n=2", "validation.triples=2"] {
-        settings.set(set).unwrap();
+        settings.set("--set", set).unwrap();
     }
     settings.put("test", "model.from", model.display().to_string());
     settings.put("test", "data.graphs", vec![dir.path().join("set").display().to_string()]);
@@ -567,7 +567,7 @@ fn settings_are_laid_over_the_published_defaults() {
     let resolve = |toml: &str, sets: &[&str]| {
         let mut settings = Settings::new();
         settings.toml("run.toml", toml)?;
-        sets.iter().try_for_each(|s| settings.set(s))?;
+        sets.iter().try_for_each(|s| settings.set("--set", s))?;
         TrainConfig::resolve(&settings, TrainConfig::pretraining)
     };
     let graphs = "[data]\ngraphs = [\"a\"]\n";

@@ -6,23 +6,27 @@ use std::sync::atomic::AtomicBool;
 use clap::{Arg, ArgAction};
 use flock_kg::bundled::{self, default_checkpoint};
 use flock_kg::checkpoint::{Checkpoint, Processor, Task};
-use flock_kg::datasets::{Dataset, Group, TestSet};
+use flock_kg::datasets::{Dataset, DatasetGroup, TestSet};
 use flock_kg::ensemble::Ask;
-use flock_kg::eval::analyse::{Tried, Variant, once, passes};
-use flock_kg::eval::compare::{Published, Sheet, caveat};
-use flock_kg::eval::results::{Choice, Progress, read, write_text};
-use flock_kg::eval::{EvalError, Evaluation, Settings, density, embedding};
+use flock_kg::eval::analyse::{Trial, Variant, density, embedding, once, passes};
+use flock_kg::eval::compare::caveat;
+use flock_kg::eval::evaluate::{self, Choice};
+use flock_kg::eval::published::PublishedSetting;
+use flock_kg::eval::results::{read, write_text};
+use flock_kg::eval::sheet::Sheet;
+use flock_kg::eval::{EvalError, EvalSettings, Evaluation};
 use flock_kg::kernels::Engine;
 use flock_kg::model::Model;
-use flock_kg::plot::{self, Axis, Point, Series};
+use flock_kg::plot::{self, Axis, LabelledPoint, Series};
 use rayon::ThreadPool;
 
 use crate::shared::failure::{Failure, error};
 use crate::shared::interrupt::on_interrupt;
 use crate::shared::models::{self, ModelArgs};
 use crate::shared::output::println;
-use crate::shared::progress::EvalProgress;
+use crate::shared::progress::EvalBar;
 use crate::shared::protocol::{ProtocolArgs, find_datasets};
+use crate::shared::published::Numbers;
 use crate::shared::sheet::{TableFormat, print_beside, print_sheet};
 
 /// Arguments of `analyse`.
@@ -62,13 +66,11 @@ pub enum AnalyseCommand {
     /// Gain over a published system against the density of graphs
     #[command(after_help = "\
 Examples:
-  flock-kg analyse density --published ../shared/published/entity_zeroshot.csv --svg density.svg
-  flock-kg analyse density --published ../shared/published/entity_zeroshot.csv --results results.json --svg ours.svg")]
+  flock-kg analyse density --svg density.svg
+  flock-kg analyse density --results results.json --svg ours.svg")]
     Density(DensityArgs),
     /// Results of an earlier eval beside published numbers
-    #[command(
-        after_help = "Example:\n  flock-kg analyse compare results.json --published ../shared/published/entity_zeroshot.csv --format markdown"
-    )]
+    #[command(after_help = "Example:\n  flock-kg analyse compare results.json --format markdown")]
     Compare(CompareArgs),
 }
 
@@ -144,10 +146,10 @@ pub struct RelationsArgs {
 /// Arguments of `density`.
 #[derive(clap::Args, Debug)]
 pub struct DensityArgs {
-    /// Published numbers (CSV)
-    #[arg(long, value_name = "CSV")]
-    pub published: PathBuf,
-    /// Our results (JSON of flock-kg eval) [default: those of the last system in the CSV]
+    /// Published numbers: published (built in, zero-shot), published-finetuned, or a CSV file
+    #[arg(long, value_name = "WHICH|FILE", default_value = "published", value_parser = Numbers::parse)]
+    pub published: Numbers,
+    /// Our results (JSON of flock-kg eval) [default: those of the last published system]
     #[arg(long, value_name = "JSON")]
     pub results: Option<PathBuf>,
     /// The system that the gain is over
@@ -162,9 +164,9 @@ pub struct DensityArgs {
 pub struct CompareArgs {
     /// Our results (JSON of flock-kg eval)
     pub results: PathBuf,
-    /// Published numbers (CSV)
-    #[arg(long, value_name = "CSV")]
-    pub published: PathBuf,
+    /// Published numbers: published (built in, zero-shot), published-finetuned, or a CSV file
+    #[arg(long, value_name = "WHICH|FILE", default_value = "published", value_parser = Numbers::parse)]
+    pub published: Numbers,
     /// Form of the table
     #[arg(long, value_enum, default_value = "table")]
     pub format: TableFormat,
@@ -180,12 +182,19 @@ pub fn run(args: AnalyseArgs) -> Result<(), Failure> {
         AnalyseCommand::Density(args) => densities(&args),
         AnalyseCommand::Compare(args) => {
             let results = read(&args.results).map_err(error)?;
-            let published = Published::read(&args.published).map_err(error)?;
-            let results: Vec<&Evaluation> = results.iter().collect();
-            if let Some(caveat) = caveat(&results) {
-                say!("{caveat}");
+            let built_in = matches!(args.published, Numbers::BuiltIn(_));
+            for (task, published) in args.published.load()? {
+                let of = |e: &&Evaluation| !built_in || task.is_none_or(|task| task == e.task);
+                let results: Vec<&Evaluation> = results.iter().filter(of).collect();
+                if results.is_empty() && built_in {
+                    continue;
+                }
+                if let Some(caveat) = caveat(&results) {
+                    say!("{caveat}");
+                }
+                print_beside(&results, &published, args.format)?;
             }
-            print_beside(&results, &published, args.format)
+            Ok(())
         }
     }
 }
@@ -220,8 +229,9 @@ impl Workbench {
         name: String,
         work: impl FnOnce(&mut dyn FnMut(usize, usize) -> bool) -> Result<T, EvalError>,
     ) -> Result<T, Failure> {
-        let progress = EvalProgress::new(name);
-        let result = work(&mut |done, total| progress.tell(Progress { done, total, now: done }, &self.stop));
+        let progress = EvalBar::new(name);
+        let result =
+            work(&mut |done, total| progress.tell(evaluate::EvalProgress { done, total, now: done }, &self.stop));
         progress.end();
         match result {
             Err(EvalError::Stopped) => std::process::exit(130),
@@ -236,14 +246,14 @@ impl Workbench {
         format!("{name} ({})", &self.checkpoint.hash[..12])
     }
 
-    fn subtitle(&self, settings: &Settings) -> String {
+    fn subtitle(&self, settings: &EvalSettings) -> String {
         let limit = settings.limit.map_or("all triples".to_string(), |n| format!("{n} triples of each, sampled"));
         format!("{}, {}, {limit}, seed {}", self.who(), settings.split, settings.seed)
     }
 }
 
 /// The triples of a dataset that are predicted, and how.
-fn load(dataset: &Dataset, model: &Model, settings: &Settings) -> Result<(TestSet, Ask), Failure> {
+fn load(dataset: &Dataset, model: &Model, settings: &EvalSettings) -> Result<(TestSet, Ask), Failure> {
     let mut set = dataset.test_set(settings.split).map_err(error)?;
     if let Some(limit) = settings.limit {
         set.sample(limit, settings.seed);
@@ -285,7 +295,7 @@ fn over_walks(args: &SweepArgs) -> Result<(), Failure> {
     let (settings, counts) = (args.run.protocol.settings(), args.counts(&[16, 32, 64, 128]));
     let (mut all, mut rings) = (Vec::new(), Vec::new());
     for dataset in find_datasets(&args.run.data, &args.run.datasets)? {
-        let (set, ask) = load(&dataset, &model, &Settings { walks: Choice::Rule, ..settings })?;
+        let (set, ask) = load(&dataset, &model, &EvalSettings { walks: Choice::Rule, ..settings })?;
         let mut with_rule = counts.clone();
         with_rule.push(ask.walks);
         with_rule.sort_unstable();
@@ -310,7 +320,7 @@ fn curves(
     title: &str,
     subtitle: &str,
     label: &str,
-    all: &[(String, Vec<Tried>)],
+    all: &[(String, Vec<Trial>)],
     rings: &[Option<(f64, f64)>],
     output: &OutputArgs,
 ) -> Result<(), Failure> {
@@ -318,7 +328,7 @@ fn curves(
     let mut counts: Vec<u32> = all.iter().flat_map(|(_, tried)| tried).filter_map(|t| t.setting.parse().ok()).collect();
     counts.sort_unstable();
     counts.dedup();
-    let at = |t: &Tried| (t.setting.parse::<f64>().unwrap_or(f64::NAN), t.metrics.mrr);
+    let at = |t: &Trial| (t.setting.parse::<f64>().unwrap_or(f64::NAN), t.metrics.mrr);
     let mut series: Vec<Series> = all
         .iter()
         .enumerate()
@@ -331,7 +341,7 @@ fn curves(
         .collect();
     if all.len() > 1 {
         let mean = |count: &u32| {
-            let of = |tried: &Vec<Tried>| tried.iter().find(|t| t.setting == count.to_string()).map(|t| t.metrics.mrr);
+            let of = |tried: &Vec<Trial>| tried.iter().find(|t| t.setting == count.to_string()).map(|t| t.metrics.mrr);
             let values: Option<Vec<f64>> = all.iter().map(|(_, tried)| of(tried)).collect();
             values.map(|v| (f64::from(*count), v.iter().sum::<f64>() / v.len() as f64))
         };
@@ -344,9 +354,9 @@ fn curves(
     draw(&picture, output)
 }
 
-fn report(label: &str, all: &[(String, Vec<Tried>)], output: &OutputArgs) -> Result<(), Failure> {
+fn report(label: &str, all: &[(String, Vec<Trial>)], output: &OutputArgs) -> Result<(), Failure> {
     let header = ["dataset", label, "MRR", "Hits@1", "Hits@3", "Hits@10", "mean rank", "coverage"];
-    let row = |name: &String, t: &Tried| {
+    let row = |name: &String, t: &Trial| {
         let (m, digits) = (&t.metrics, |x: f64| format!("{x:.4}"));
         let mut row = vec![name.clone(), t.setting.clone()];
         row.extend([m.mrr, m.hits1, m.hits3, m.hits10].map(digits));
@@ -369,7 +379,7 @@ fn ablations(args: &AnalysisArgs) -> Result<(), Failure> {
     let model = bench.model(&bench.checkpoint)?;
     let settings = args.protocol.settings();
     let datasets = find_datasets(&args.data, &args.datasets)?;
-    let mut all: Vec<(String, Vec<Tried>)> = Vec::new();
+    let mut all: Vec<(String, Vec<Trial>)> = Vec::new();
     // Only anonymous names depend on the length in the recurrent model.
     let possible = |v: &&Variant| **v != Variant::HalfLength || bench.checkpoint.meta.processor == Processor::Gru;
     let variants: Vec<Variant> = Variant::ALL.iter().filter(possible).copied().collect();
@@ -420,10 +430,10 @@ fn relations(args: &RelationsArgs) -> Result<(), Failure> {
     let found = embedding::relations(&model, topology, ask, args.questions as usize, &bench.pool).map_err(error)?;
     let vectors: Vec<Vec<f64>> = found.iter().map(|(_, v)| v.clone()).collect();
     let (places, share) = embedding::plane(&vectors);
-    let points: Vec<Point> = found
+    let points: Vec<LabelledPoint> = found
         .iter()
         .zip(&places)
-        .map(|((r, _), (x, y))| Point { x: *x, y: *y, label: names.get(*r).to_string(), class: 0 })
+        .map(|((r, _), (x, y))| LabelledPoint { x: *x, y: *y, label: names.get(*r).to_string(), class: 0 })
         .collect();
     let rows = points.iter().map(|p| vec![p.label.clone(), format!("{:.4}", p.x), format!("{:.4}", p.y)]).collect();
     print_sheet(
@@ -447,20 +457,21 @@ fn relations(args: &RelationsArgs) -> Result<(), Failure> {
 }
 
 fn densities(args: &DensityArgs) -> Result<(), Failure> {
-    let published = Published::read(&args.published).map_err(error)?;
+    // Of a built-in table, the entity task.
+    let published = args.published.load()?.swap_remove(0).1;
     let results = args.results.as_deref().map(read).transpose().map_err(error)?;
     let system = published.systems().last().cloned().unwrap_or_default();
     let (who, ours): (String, Vec<(&str, f64)>) = match &results {
         Some(results) => {
             let entity = results.iter().filter(|e| e.task == Task::Entity);
-            ("ours".to_string(), entity.map(|e| (e.dataset.as_str(), e.counted.all.pessimistic.mrr)).collect())
+            ("ours".to_string(), entity.map(|e| (e.dataset.as_str(), e.summary.all.pessimistic.mrr)).collect())
         }
         None => (system.clone(), published.mrr(&system)),
     };
     let theirs = published.mrr(&args.over);
     if theirs.is_empty() {
         let known = published.systems().join(", ");
-        return Err(Failure::Error(format!("{}: no MRR of {:?}; it has {known}", args.published.display(), args.over)));
+        return Err(Failure::Error(format!("{}: no MRR of {:?}; it has {known}", args.published.name(), args.over)));
     }
     let gains = density::gains(&ours, &theirs);
     let fit = density::fit(&gains.iter().map(|g| (g.density.log10(), g.gain * 100.0)).collect::<Vec<_>>());
@@ -475,14 +486,21 @@ fn densities(args: &DensityArgs) -> Result<(), Failure> {
     if args.output.format == TableFormat::Table {
         println(&found)?;
     }
-    let class = |g: Group| Group::ALL.iter().position(|other| *other == g).unwrap_or(0);
-    let points: Vec<Point> = gains
+    let class = |g: DatasetGroup| DatasetGroup::ALL.iter().position(|other| *other == g).unwrap_or(0);
+    let points: Vec<LabelledPoint> = gains
         .iter()
-        .map(|g| Point { x: g.density, y: g.gain * 100.0, label: g.dataset.clone(), class: class(g.group) })
+        .map(|g| LabelledPoint { x: g.density, y: g.gain * 100.0, label: g.dataset.clone(), class: class(g.group) })
         .collect();
-    let classes: Vec<String> =
-        Group::ALL.iter().filter(|g| gains.iter().any(|x| x.group == **g)).map(Group::to_string).collect();
-    let title = format!("Gain of {who} over {} in zero-shot MRR against the density of the graph", args.over);
+    let classes: Vec<String> = DatasetGroup::ALL
+        .iter()
+        .filter(|g| gains.iter().any(|x| x.group == **g))
+        .map(DatasetGroup::to_string)
+        .collect();
+    let kind = match args.published {
+        Numbers::BuiltIn(PublishedSetting::FineTuned) => "fine-tuned",
+        _ => "zero-shot",
+    };
+    let title = format!("Gain of {who} over {} in {kind} MRR against the density of the graph", args.over);
     let label = format!("gain over {} in MRR, %", args.over);
     let powers = || gains.iter().map(|g| g.density.log10());
     let (low, high) = (powers().fold(-3.0, f64::min).ceil() as i32, powers().fold(-3.0, f64::max).floor() as i32);

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use flock_kg::checkpoint::Task;
 use flock_kg::datasets::fetch::fetch;
 use flock_kg::datasets::{Dataset, check, registry};
-use flock_kg::eval::compare::Sheet;
+use flock_kg::eval::sheet::Sheet;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use crate::shared::failure::{Failure, error, json};
+use crate::shared::failure::{Failure, error, json, message};
 use crate::shared::output::println;
 use crate::shared::sheet::{TableFormat, print_sheet};
 
@@ -113,7 +113,7 @@ fn look(data: &Path, name: &str) -> Option<Vec<String>> {
         dir if dir.is_dir() => Dataset::open(&dir),
         _ => return None,
     };
-    Some(dataset.and_then(|d| check::differences(&d)).unwrap_or_else(|e| vec![e.to_string()]))
+    Some(dataset.and_then(|d| check::differences(&d)).unwrap_or_else(|e| vec![message(&e)]))
 }
 
 fn list(args: &DatasetsArgs) -> Result<(), Failure> {

@@ -4,19 +4,22 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use flock_kg::checkpoint::Task;
-use flock_kg::datasets::{Dataset, Group};
-use flock_kg::eval::compare::{Published, Sheet, Style, caveat, compare};
-use flock_kg::eval::rank_rows::{self, RankRow};
-use flock_kg::eval::record::Record;
-use flock_kg::eval::results::{Progress, write_text};
-use flock_kg::eval::{EvalError, Evaluation, Metrics, Tally, bootstrap, evaluate_ranked};
+use flock_kg::datasets::{Dataset, DatasetGroup};
+use flock_kg::eval::compare::{Style, caveat, compare};
+use flock_kg::eval::partial::PartialRun;
+use flock_kg::eval::published::PublishedNumbers;
+use flock_kg::eval::ranks::{self, RankRow};
+use flock_kg::eval::results::write_text;
+use flock_kg::eval::sheet::Sheet;
+use flock_kg::eval::{EvalError, Evaluation, RankMetrics, TieMetrics, bootstrap, evaluate, evaluate_ranked};
 
 use crate::shared::failure::{Failure, error, json, message};
 use crate::shared::interrupt::on_interrupt;
 use crate::shared::models::ModelArgs;
 use crate::shared::output::{print, println};
-use crate::shared::progress::EvalProgress;
+use crate::shared::progress::EvalBar;
 use crate::shared::protocol::{ProtocolArgs, find_datasets};
+use crate::shared::published::Numbers;
 use crate::shared::sheet::{TableFormat, print_beside, print_sheet};
 use crate::shared::table::grouped;
 
@@ -26,7 +29,7 @@ use crate::shared::table::grouped;
 Examples:
   flock-kg eval FB15k237Inductive_v1 --data ../shared/kg --model flock-entity.safetensors
   flock-kg eval Metafam CoDExSmall --data ../shared/kg --walks 16 --passes 1 --limit 200
-  flock-kg eval inductive_er --data ../shared/kg --out results.json --compare ../shared/published/entity_zeroshot.csv
+  flock-kg eval inductive_er --data ../shared/kg --out results.json --compare published
   flock-kg eval inductive_er --data ../shared/kg --model a.safetensors --ranks a.tsv
   flock-kg eval inductive_er --data ../shared/kg --model b.safetensors --against a.tsv --without Metafam
 
@@ -57,9 +60,10 @@ pub struct EvalArgs {
     /// Do not go on with a run that was cut off
     #[arg(long, requires = "out")]
     pub fresh: bool,
-    /// Published numbers to stand beside ours (CSV); may be given again
-    #[arg(long, value_name = "CSV")]
-    pub compare: Vec<PathBuf>,
+    /// Published numbers to put beside ours: published (built in: zero-shot ULTRA, TRIX and Flock),
+    /// published-finetuned, or a CSV file; may be given again
+    #[arg(long, value_name = "WHICH|FILE", value_parser = Numbers::parse)]
+    pub compare: Vec<Numbers>,
     /// Write a row per question here: names, side, rank, score, candidates, reached, kind of question (TSV)
     #[arg(long, value_name = "TSV")]
     pub ranks: Option<PathBuf>,
@@ -92,12 +96,11 @@ pub enum TaskArg {
 pub fn run(args: EvalArgs) -> Result<(), Failure> {
     // Whatever can be refused is refused before the first query is asked.
     let datasets = find_datasets(&args.data, &args.datasets)?;
-    let published: Vec<(&PathBuf, Published)> = args
-        .compare
-        .iter()
-        .map(|path| Ok((path, Published::read(path).map_err(error)?)))
-        .collect::<Result<_, Failure>>()?;
-    let theirs = args.against.as_deref().map(rank_rows::read).transpose().map_err(error)?;
+    let mut published = Vec::new();
+    for numbers in &args.compare {
+        published.extend(numbers.load()?.into_iter().map(|(task, table)| (numbers, task, table)));
+    }
+    let theirs = args.against.as_deref().map(ranks::read).transpose().map_err(error)?;
     let predictor = args.model.predictor()?;
     let tasks = match args.task {
         Some(TaskArg::Entity) => vec![Task::Entity],
@@ -118,7 +121,7 @@ pub fn run(args: EvalArgs) -> Result<(), Failure> {
         name.push(".partial");
         PathBuf::from(name)
     });
-    let mut record = partial.as_deref().map(|path| Record::open(path, args.fresh)).transpose().map_err(error)?;
+    let mut record = partial.as_deref().map(|path| PartialRun::open(path, args.fresh)).transpose().map_err(error)?;
     let stop = on_interrupt("stopping after these queries")?;
 
     // With --out there is work to do even if nobody reads the table any more.
@@ -131,9 +134,9 @@ pub fn run(args: EvalArgs) -> Result<(), Failure> {
     let mut table = ResultsTable::new(&args, &datasets);
     for (number, (dataset, task)) in datasets.iter().flat_map(|d| tasks.iter().map(move |t| (d, *t))).enumerate() {
         let named = predictor.model(task).map_err(error)?;
-        let progress = EvalProgress::new(format!("{} ({}/{})", dataset.name, number + 1, datasets.len() * tasks.len()));
+        let progress = EvalBar::new(format!("{} ({}/{})", dataset.name, number + 1, datasets.len() * tasks.len()));
         let settings = args.protocol.settings();
-        let mut watch = |p: Progress| progress.tell(p, &stop);
+        let mut watch = |p: evaluate::EvalProgress| progress.tell(p, &stop);
         let result = evaluate_ranked(
             dataset,
             &named.model,
@@ -166,7 +169,13 @@ pub fn run(args: EvalArgs) -> Result<(), Failure> {
         if args.details {
             results.iter().try_for_each(|e| details(e, args.format))?;
         }
-        published.iter().try_for_each(|(path, published)| comparison(path, published, &results, &args))?;
+        for (numbers, task, published) in &published {
+            let of: Vec<&Evaluation> = results.iter().filter(|e| task.is_none_or(|task| task == e.task)).collect();
+            // A built-in table is chosen by the task; a file is always shown.
+            if !of.is_empty() || matches!(numbers, Numbers::File(_)) {
+                comparison(&numbers.name(), published, &of, &args)?;
+            }
+        }
         match &theirs {
             Some(theirs) => against(&ranked, theirs, &args),
             None => Ok(()),
@@ -232,21 +241,21 @@ impl ResultsTable {
             }
             Some(_) => {}
         }
-        let interval = e.counted.interval.map_or("–".to_string(), |i| format!("{:.4}", i.mrr));
+        let interval = e.summary.interval.map_or("–".to_string(), |i| format!("{:.4}", i.mrr));
         let first = [
             e.dataset.clone(),
             e.task.to_string(),
-            e.counted.all.queries.to_string(),
+            e.summary.all.queries.to_string(),
             e.protocol.n.to_string(),
             e.protocol.passes.to_string(),
         ];
-        self.row(&first, &e.counted.all.pessimistic, interval, Some(e.counted.coverage), Some(e.seconds))
+        self.row(&first, &e.summary.all.pessimistic, interval, Some(e.summary.coverage), Some(e.seconds))
     }
 
     fn row(
         &self,
         first: &[String; 5],
-        m: &Metrics,
+        m: &RankMetrics,
         interval: String,
         coverage: Option<f64>,
         seconds: Option<f64>,
@@ -286,14 +295,14 @@ impl ResultsTable {
             return print(if self.count == 0 { "[]\n" } else { "\n]\n" });
         }
         for task in [Task::Entity, Task::Relation] {
-            let of = |keep: &dyn Fn(Group) -> bool| -> Vec<&Evaluation> {
+            let of = |keep: &dyn Fn(DatasetGroup) -> bool| -> Vec<&Evaluation> {
                 results.iter().filter(|e| e.task == task && keep(e.group)).collect()
             };
-            for group in Group::ALL {
+            for group in DatasetGroup::ALL {
                 self.mean(&format!("mean {group}"), task, &of(&|g| g == group))?;
             }
-            let all = of(&|g| g != Group::Pretraining);
-            let groups = Group::ALL.iter().filter(|g| all.iter().any(|e| e.group == **g)).count();
+            let all = of(&|g| g != DatasetGroup::Pretraining);
+            let groups = DatasetGroup::ALL.iter().filter(|g| all.iter().any(|e| e.group == **g)).count();
             if groups > 1 {
                 self.mean("mean", task, &all)?;
             }
@@ -305,13 +314,13 @@ impl ResultsTable {
         if of.len() < 2 {
             return Ok(());
         }
-        let all: Vec<Metrics> = of.iter().map(|e| e.counted.all.pessimistic).collect();
+        let all: Vec<RankMetrics> = of.iter().map(|e| e.summary.all.pessimistic).collect();
         let first = [format!("{name} ({})", of.len()), task.to_string(), String::new(), String::new(), String::new()];
         // Samples of different datasets are independent.
         let half =
-            of.iter().map(|e| e.counted.interval.map_or(0.0, |i| i.mrr).powi(2)).sum::<f64>().sqrt() / of.len() as f64;
-        let coverage = of.iter().map(|e| e.counted.coverage).sum::<f64>() / of.len() as f64;
-        self.row(&first, &Metrics::mean(&all), format!("{half:.4}"), Some(coverage), None)
+            of.iter().map(|e| e.summary.interval.map_or(0.0, |i| i.mrr).powi(2)).sum::<f64>().sqrt() / of.len() as f64;
+        let coverage = of.iter().map(|e| e.summary.coverage).sum::<f64>() / of.len() as f64;
+        self.row(&first, &RankMetrics::mean(&all), format!("{half:.4}"), Some(coverage), None)
     }
 }
 
@@ -325,14 +334,14 @@ fn details(e: &Evaluation, format: TableFormat) -> Result<(), Failure> {
     })?;
     let header = ["what", "queries", "MRR", "Hits@1", "Hits@3", "Hits@10", "mean rank", "coverage"];
     let mut sheet = Sheet { header: header.map(String::from).to_vec(), rows: Vec::new() };
-    let mut add = |what: &str, queries: usize, m: &Metrics, coverage: Option<f64>| {
+    let mut add = |what: &str, queries: usize, m: &RankMetrics, coverage: Option<f64>| {
         let number = |x: f64| format!("{x:.4}");
         let mut row = vec![what.to_string(), queries.to_string(), number(m.mrr), number(m.hits1), number(m.hits3)];
         row.extend([number(m.hits10), format!("{:.1}", m.mean_rank), coverage.map_or(String::new(), number)]);
         sheet.rows.push(row);
     };
-    let c = &e.counted;
-    let mut three = |what: &str, t: &Tally| {
+    let c = &e.summary;
+    let mut three = |what: &str, t: &TieMetrics| {
         add(&format!("{what}, pessimistic"), t.queries, &t.pessimistic, None);
         add(&format!("{what}, realistic"), t.queries, &t.realistic, None);
         add(&format!("{what}, optimistic"), t.queries, &t.optimistic, None);
@@ -353,43 +362,40 @@ fn details(e: &Evaluation, format: TableFormat) -> Result<(), Failure> {
         add(&format!("distance {distance}"), t.queries, &t.pessimistic, None);
     }
     for r in &c.relations {
-        add(&format!("relation {}", r.relation), r.tally.queries, &r.tally.pessimistic, Some(r.coverage));
+        add(&format!("relation {}", r.relation), r.metrics.queries, &r.metrics.pessimistic, Some(r.coverage));
     }
     print_sheet(&sheet, format)
 }
 
-/// Ours beside published numbers. A file that is named after a task is for that task.
-fn comparison(path: &Path, published: &Published, results: &[Evaluation], args: &EvalArgs) -> Result<(), Failure> {
-    let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().to_lowercase());
-    let named = [Task::Entity, Task::Relation].into_iter().find(|t| name.contains(&t.to_string()));
-    let of: Vec<&Evaluation> = results.iter().filter(|e| named.is_none_or(|task| task == e.task)).collect();
-    let caveat = caveat(&of).map_or(String::new(), |caveat| format!("; {caveat}"));
+/// Ours beside published numbers.
+fn comparison(name: &str, published: &PublishedNumbers, of: &[&Evaluation], args: &EvalArgs) -> Result<(), Failure> {
+    let caveat = caveat(of).map_or(String::new(), |caveat| format!("; {caveat}"));
     if args.json {
         // Standard output is the list; who asked for both still sees the comparison.
-        say!("beside {}{caveat}", path.display());
-        say!("{}", compare(&of, published, Style::Marked("**", "**")).markdown().trim_end());
+        say!("beside {name}{caveat}");
+        say!("{}", compare(of, published, Style::Marked("**", "**")).markdown().trim_end());
         return Ok(());
     }
     println(&match args.format {
-        TableFormat::Table => format!("\nbeside {}, * the best{caveat}", path.display()),
-        TableFormat::Markdown => format!("\nbeside {}{caveat}\n", path.display()),
+        TableFormat::Table => format!("\nbeside {name}, * the best{caveat}"),
+        TableFormat::Markdown => format!("\nbeside {name}{caveat}\n"),
         TableFormat::Csv => String::new(),
     })?;
-    print_beside(&of, published, args.format)
+    print_beside(of, published, args.format)
 }
 
 /// Writes the file of `--ranks`, whole or not at all.
 fn write_ranks(path: &Path, rows: &[RankRow]) -> Result<(), Failure> {
     let mut bytes = Vec::new();
-    rank_rows::write_header(&mut bytes)?;
-    rows.iter().try_for_each(|row| rank_rows::write_row(&mut bytes, row))?;
+    ranks::write_header(&mut bytes)?;
+    rows.iter().try_for_each(|row| ranks::write_row(&mut bytes, row))?;
     let text = String::from_utf8(bytes).map_err(error)?;
     write_text(path, &text).map_err(error)
 }
 
 /// The differences from another run's ranks.
 fn against(ours: &[RankRow], theirs: &[RankRow], args: &EvalArgs) -> Result<(), Failure> {
-    let pairs = rank_rows::pair(ours, theirs);
+    let pairs = ranks::pair(ours, theirs);
     if pairs.unpaired > 0 {
         say!("warning: {} questions are in one run only; they are left out", grouped(pairs.unpaired as u64));
     }

@@ -7,7 +7,12 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use flock_kg::calibrate::CalibrationError;
 use flock_kg::candidates::CandidatesError;
+use flock_kg::datasets::fetch::FetchError;
+use flock_kg::datasets::{DatasetError, DatasetRemedy, Split, UnknownDataset};
+use flock_kg::eval::partial::PartialError;
+use flock_kg::eval::{EvalError, EvalRemedy};
 use flock_kg::graph::{LoadError, Remedy};
+use flock_kg::train::{TrainError, TrainRemedy};
 use flock_kg::{AskError, AskRemedy, PredictorError};
 use serde::Serialize;
 
@@ -50,10 +55,87 @@ pub fn error(e: impl Error + 'static) -> Failure {
 
 /// What an error says, and what to do about it in the terms of the command line: libraries do not know of flags.
 pub fn message(e: &(dyn Error + 'static)) -> String {
-    let causes = || std::iter::successors(Some(e), |e: &&(dyn Error + 'static)| (*e).source());
-    let remedy = causes().filter_map(|e| e.downcast_ref::<LoadError>()).find_map(LoadError::remedy);
-    let own = causes().find_map(own_hint).map_or_else(String::new, |hint| format!("; hint: {hint}"));
-    format!("{e}{}{own}", hint(remedy.as_ref()))
+    let mut causes = std::iter::successors(Some(e), |e: &&(dyn Error + 'static)| (*e).source());
+    let words = match e.downcast_ref() {
+        Some(EvalError::RankColumns { file }) => format!("{file}:1: expected the columns of eval --ranks"),
+        _ => e.to_string(),
+    };
+    words + &causes.find_map(advice).unwrap_or_default()
+}
+
+/// What follows the words of an error of a library: `; hint: …` in most cases.
+fn advice(e: &(dyn Error + 'static)) -> Option<String> {
+    if let Some(e) = e.downcast_ref::<LoadError>() {
+        return e.remedy().map(|remedy| hint(Some(&remedy)));
+    }
+    if let Some(hint) = own_hint(e) {
+        return Some(format!("; hint: {hint}"));
+    }
+    let dataset = |remedy| TrainRemedy::Eval(EvalRemedy::Dataset(remedy));
+    let remedy = if let Some(e) = e.downcast_ref::<TrainError>() {
+        e.remedy()
+    } else if let Some(e) = e.downcast_ref::<EvalError>() {
+        e.remedy().map(TrainRemedy::Eval)
+    } else if let Some(e) = e.downcast_ref::<PartialError>() {
+        e.remedy().map(TrainRemedy::Eval)
+    } else if let Some(e) = e.downcast_ref::<DatasetError>() {
+        e.remedy().map(dataset)
+    } else if let Some(e) = e.downcast_ref::<FetchError>() {
+        e.remedy().map(dataset)
+    } else {
+        e.downcast_ref::<UnknownDataset>().map(|e| dataset(e.remedy()))
+    };
+    remedy.map(|remedy| match remedy {
+        TrainRemedy::Eval(EvalRemedy::Dataset(remedy)) => dataset_advice(&remedy),
+        TrainRemedy::Eval(remedy) => format!("; hint: {}", eval_hint(&remedy)),
+        remedy => format!("; hint: {}", train_hint(&remedy)),
+    })
+}
+
+fn train_hint(remedy: &TrainRemedy) -> String {
+    match remedy {
+        TrainRemedy::StartNew => "leave out --resume to start a run there".to_string(),
+        TrainRemedy::SameValue | TrainRemedy::SameGraphs | TrainRemedy::OtherDirectory | TrainRemedy::Wait => {
+            format!("{remedy} (--out)")
+        }
+        other => other.to_string(),
+    }
+}
+
+fn eval_hint(remedy: &EvalRemedy) -> String {
+    match remedy {
+        EvalRemedy::OtherFile => "another --out".to_string(),
+        EvalRemedy::OtherFileOrOverwrite => "another --out, or --fresh to overwrite it".to_string(),
+        EvalRemedy::StartOver => "--fresh to start anew".to_string(),
+        EvalRemedy::SameOptions => {
+            "the same options to go on with it, --fresh to start anew, or another --out".to_string()
+        }
+        other => other.to_string(),
+    }
+}
+
+fn dataset_advice(remedy: &DatasetRemedy) -> String {
+    let hint = match remedy {
+        DatasetRemedy::Resume => return ", the same command goes on from there".to_string(),
+        // The words before it are a list.
+        DatasetRemedy::Accept => return "\nhint: --accept to keep it all the same".to_string(),
+        DatasetRemedy::PredictOther(Split::Valid) => "--split valid".to_string(),
+        DatasetRemedy::PredictOther(Split::Test) => "--split test, or leave it out of validation.extra".to_string(),
+        DatasetRemedy::AddTriples(Split::Test) => {
+            "put triples to predict into test.txt, tab-separated like train.txt".to_string()
+        }
+        DatasetRemedy::AddTriples(Split::Valid) => format!("{remedy}, or leave it out of validation.extra"),
+        DatasetRemedy::ListNames => "flock-kg datasets lists all".to_string(),
+        DatasetRemedy::Fetch { name } => format!("flock-kg datasets fetch {name} --data DIR, or another --data"),
+        DatasetRemedy::CheckOrRemove => {
+            "flock-kg datasets --data DIR checks it; remove it to fetch it again".to_string()
+        }
+        DatasetRemedy::NameSource { path, name, part } => {
+            format!("--from URL or DIR that has {path}, or {name}/{part}.txt in the layout itself")
+        }
+        other => other.to_string(),
+    };
+    format!("; hint: {hint}")
 }
 
 /// What to do about an error of the library, in the terms of the command line.
@@ -136,7 +218,10 @@ impl From<String> for Failure {
 
 #[cfg(test)]
 mod tests {
+    use flock_kg::data::DataError;
+    use flock_kg::datasets::Part;
     use flock_kg::graph::{LoadOptions, load_reader};
+    use flock_kg::train::StateError;
 
     use super::*;
 
@@ -234,6 +319,90 @@ mod tests {
             let (place, what) = said.split_once(": ").unwrap();
             assert!(place == name || place == format!("{name}:1"), "{said}");
             assert_eq!(what, want);
+        }
+    }
+
+    /// The same for datasets, evaluations and training runs: flags stand here, none in the words of the libraries.
+    #[test]
+    fn advice_names_flags_and_library_errors_do_not() {
+        let text = |s: &str| s.to_string();
+        let (dir, file) = (text("d"), text("f"));
+        let nothing = |split, other| DatasetError::NothingToPredict { dir: text("d"), split, other };
+        let evaluations: Vec<(EvalError, &str)> = vec![
+            (nothing(Split::Test, true).into(), "; hint: --split valid"),
+            (
+                nothing(Split::Test, false).into(),
+                "; hint: put triples to predict into test.txt, tab-separated like train.txt",
+            ),
+            (nothing(Split::Valid, true).into(), "; hint: --split test, or leave it out of validation.extra"),
+            (
+                nothing(Split::Valid, false).into(),
+                "; hint: put triples to predict into valid.txt, or leave it out of validation.extra",
+            ),
+            (
+                DatasetError::Missing { dir: dir.clone(), name: text("HM_1k") }.into(),
+                "; hint: flock-kg datasets fetch HM_1k --data DIR, or another --data",
+            ),
+            (
+                DatasetError::Unknown(UnknownDataset { name: text("x"), near: Vec::new() }).into(),
+                "; hint: flock-kg datasets lists all",
+            ),
+            (PartialError::Busy { file: file.clone() }.into(), "; hint: another --out"),
+            (PartialError::Content { file: file.clone() }.into(), "; hint: another --out, or --fresh to overwrite it"),
+            (PartialError::Version { file: file.clone(), found: 1 }.into(), "; hint: --fresh to start anew"),
+            (
+                PartialError::Other { file: file.clone(), dataset: text("x"), difference: text("y") }.into(),
+                "; hint: the same options to go on with it, --fresh to start anew, or another --out",
+            ),
+        ];
+        for (e, advice) in evaluations {
+            assert_eq!(message(&e), format!("{e}{advice}"));
+            assert!(!e.to_string().contains("--") && !e.remedy().unwrap().to_string().contains("--"));
+        }
+        let fetched: Vec<(FetchError, &str)> = vec![
+            (
+                FetchError::Exists { dir: dir.clone() },
+                "; hint: flock-kg datasets --data DIR checks it; remove it to fetch it again",
+            ),
+            (
+                FetchError::NotFound { from: text("u"), path: text("p"), name: text("HM_1k"), part: Part::Test },
+                "; hint: --from URL or DIR that has p, or HM_1k/test.txt in the layout itself",
+            ),
+            (FetchError::Http { url: text("u"), reason: text("r") }, ", the same command goes on from there"),
+            (
+                FetchError::Differs { name: text("x"), differences: vec![text("y")] },
+                "\nhint: --accept to keep it all the same",
+            ),
+        ];
+        for (e, advice) in fetched {
+            assert_eq!(message(&e), format!("{e}{advice}"));
+            assert!(!e.to_string().contains("--") && !e.remedy().unwrap().to_string().contains("--"));
+        }
+        let (old, new) = (serde_json::json!(1), serde_json::json!(2));
+        let runs: Vec<(TrainError, &str)> = vec![
+            (
+                TrainError::NotFinite { step: 2, what: "loss", graph: text("g"), query: text("q") },
+                "; hint: a lower optimiser.rate, or optimiser.clip = 1",
+            ),
+            (
+                TrainError::Changed { dir: dir.clone(), key: text("seed"), old, new },
+                "; hint: the same value to go on with it, or another directory (--out)",
+            ),
+            (
+                TrainError::OtherGraph { dir: dir.clone(), old: text("a"), new: text("b") },
+                "; hint: the same graphs, or another directory (--out)",
+            ),
+            (TrainError::NoState { dir: dir.clone() }, "; hint: leave out --resume to start a run there"),
+            (TrainError::Foreign { dir: dir.clone(), file: "metrics.jsonl" }, "; hint: another directory (--out)"),
+            (TrainError::Locked { dir }, "; hint: wait for it, or another directory (--out)"),
+            (StateError::Checksum { file }.into(), "; hint: remove it to start anew"),
+            (DataError::State { found: 1, expected: 2 }.into(), "; hint: resume with the same graphs"),
+            (DataError::Counts.into(), "; hint: the file it comes from is damaged"),
+            (TrainError::Eval(nothing(Split::Test, true).into()), "; hint: --split valid"),
+        ];
+        for (e, advice) in runs {
+            assert_eq!(message(&e), format!("{e}{advice}"));
+            assert!(!e.to_string().contains("--") && !e.remedy().unwrap().to_string().contains("--"));
         }
     }
 }

@@ -13,6 +13,7 @@ pub mod output;
 pub mod parse;
 pub mod progress;
 pub mod protocol;
+pub mod published;
 pub mod sheet;
 pub mod table;
 pub mod training;

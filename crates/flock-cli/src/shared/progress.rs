@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use flock_kg::eval::results as eval;
+use flock_kg::eval::evaluate::EvalProgress;
 use flock_kg::train::{self, Event};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -49,25 +49,25 @@ pub fn batch_bar(path: &Path) -> ProgressBar {
 }
 
 /// How far an evaluation is: a bar on a terminal, else a line now and then.
-pub struct EvalProgress {
+pub struct EvalBar {
     name: String,
     bar: Option<ProgressBar>,
     started: Instant,
     said: Cell<Instant>,
 }
 
-impl EvalProgress {
+impl EvalBar {
     /// Shows how far `name` is.
-    pub fn new(name: String) -> EvalProgress {
+    pub fn new(name: String) -> EvalBar {
         let bar = bar_on_terminal();
         if let Some(bar) = &bar {
             bar.set_message(name.clone());
         }
-        EvalProgress { name, bar, started: Instant::now(), said: Cell::new(Instant::now()) }
+        EvalBar { name, bar, started: Instant::now(), said: Cell::new(Instant::now()) }
     }
 
     /// Tells; false if the run is to stop.
-    pub fn tell(&self, p: eval::Progress, stop: &AtomicBool) -> bool {
+    pub fn tell(&self, p: EvalProgress, stop: &AtomicBool) -> bool {
         let rate = p.now as f64 / self.started.elapsed().as_secs_f64().max(1e-9);
         let left = Duration::from_secs_f64((p.total - p.done) as f64 / rate.max(1e-9));
         let message = format!("{} · {rate:.1} queries/s · {} left", self.name, spoken(left));
@@ -91,15 +91,15 @@ impl EvalProgress {
 }
 
 /// How far training is: a bar on a terminal, else a line now and then.
-pub struct TrainProgress {
+pub struct TrainBar {
     bar: Option<ProgressBar>,
     said: Instant,
 }
 
-impl TrainProgress {
+impl TrainBar {
     /// Shows nothing so far.
-    pub fn new() -> TrainProgress {
-        TrainProgress { bar: bar_on_terminal(), said: Instant::now() }
+    pub fn new() -> TrainBar {
+        TrainBar { bar: bar_on_terminal(), said: Instant::now() }
     }
 
     fn say(&self, line: &str) {
@@ -135,7 +135,7 @@ impl TrainProgress {
         }
     }
 
-    fn step(&mut self, p: &train::Progress) {
+    fn step(&mut self, p: &train::StepProgress) {
         if let Some(bar) = &self.bar {
             bar.set_length(p.steps);
             bar.set_position(p.step);
@@ -154,7 +154,7 @@ impl TrainProgress {
     }
 }
 
-fn status(p: &train::Progress) -> String {
+fn status(p: &train::StepProgress) -> String {
     let ratio = p.ratio.map_or(String::new(), |r| format!(" · {r:.2} of peak"));
     format!("loss {:.4} · {:.2} steps/s{ratio} · {} left", p.loss, p.steps_per_s, spoken(p.left))
 }

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use clap::ValueEnum;
-use flock_kg::datasets::{Dataset, Group, Split, registry};
-use flock_kg::eval::Settings;
-use flock_kg::eval::results::Choice;
+use flock_kg::datasets::{Dataset, DatasetGroup, Split, registry};
+use flock_kg::eval::EvalSettings;
+use flock_kg::eval::evaluate::Choice;
 
 use crate::shared::failure::{Failure, error};
 
@@ -31,8 +31,8 @@ pub struct ProtocolArgs {
 
 impl ProtocolArgs {
     /// The same for the library.
-    pub fn settings(&self) -> Settings {
-        Settings {
+    pub fn settings(&self) -> EvalSettings {
+        EvalSettings {
             split: if self.split == SplitArg::Valid { Split::Valid } else { Split::Test },
             walks: self.walks,
             passes: self.passes,
@@ -72,9 +72,10 @@ fn passes(text: &str) -> Result<Choice, String> {
 pub fn find_datasets(data: &Path, names: &[String]) -> Result<Vec<Dataset>, Failure> {
     let mut found: Vec<Dataset> = Vec::new();
     for name in names {
-        let group = Group::ALL.into_iter().find(|g| g.to_string() == *name);
+        let group = DatasetGroup::ALL.into_iter().find(|g| g.to_string() == *name);
         let members: Vec<&str> = if group.is_some() || name == "all" {
-            let is_member = |e: &&registry::Entry| group.is_none_or(|g| g == e.group) && data.join(e.name).is_dir();
+            let is_member =
+                |e: &&registry::RegistryEntry| group.is_none_or(|g| g == e.group) && data.join(e.name).is_dir();
             let members: Vec<&str> = registry::entries().iter().filter(is_member).map(|e| e.name).collect();
             if members.is_empty() {
                 return Err(Failure::Error(format!("{}: no dataset of {name} there", data.display())));

@@ -4,7 +4,9 @@ use std::io::Write;
 
 use clap::ValueEnum;
 use flock_kg::eval::Evaluation;
-use flock_kg::eval::compare::{Published, Sheet, Style, compare};
+use flock_kg::eval::compare::{Style, compare};
+use flock_kg::eval::published::PublishedNumbers;
+use flock_kg::eval::sheet::Sheet;
 
 use crate::shared::failure::Failure;
 use crate::shared::output::print;
@@ -41,7 +43,7 @@ pub fn print_sheet(sheet: &Sheet, format: TableFormat) -> Result<(), Failure> {
 }
 
 /// Prints our results beside published ones.
-pub fn print_beside(results: &[&Evaluation], published: &Published, format: TableFormat) -> Result<(), Failure> {
+pub fn print_beside(results: &[&Evaluation], published: &PublishedNumbers, format: TableFormat) -> Result<(), Failure> {
     let style = match format {
         TableFormat::Table => Style::Marked("", "*"),
         TableFormat::Markdown => Style::Marked("**", "**"),

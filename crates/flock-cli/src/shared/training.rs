@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use flock_kg::gradient::FastGradient;
 use flock_kg::kernels::{Precision, peak};
-use flock_kg::train::{RunContext, Settings, Summary, TrainConfig, TrainError, train};
+use flock_kg::train::{RunContext, Settings, TrainConfig, TrainError, TrainSummary, train};
 use serde_json::Value;
 
 use crate::shared::failure::{Failure, error, json};
@@ -13,7 +13,7 @@ use crate::shared::interrupt::on_interrupt;
 use crate::shared::load::ReadingArgs;
 use crate::shared::models;
 use crate::shared::output::println;
-use crate::shared::progress::TrainProgress;
+use crate::shared::progress::TrainBar;
 
 /// Flags of every run.
 #[derive(clap::Args, Debug)]
@@ -52,7 +52,7 @@ impl RunArgs {
             settings.file(file).map_err(error)?;
         }
         for text in &self.set {
-            settings.set(text).map_err(error)?;
+            settings.set("--set", text).map_err(error)?;
         }
         put(&mut settings, "--seed", "seed", self.seed);
         put(&mut settings, "--threads", "threads", self.threads);
@@ -136,7 +136,7 @@ pub fn run(args: &RunArgs, config: &TrainConfig, dir: PathBuf) -> Result<(), Fai
     Ok(())
 }
 
-fn describe(s: &Summary) -> String {
+fn describe(s: &TrainSummary) -> String {
     let mut lines = vec![format!("{} model, trained on {}", s.task, s.graphs.join(", "))];
     lines.push(format!("  steps     {} in {:.1} minutes", s.steps, s.minutes));
     lines.extend(s.loss.map(|loss| format!("  loss      {loss:.4}")));
@@ -171,7 +171,7 @@ pub fn with_session<T>(
     let threads = pool.current_num_threads();
     let mut gradient = FastGradient::new(models::engine(precision)?, threads).map_err(error)?;
     let stop = on_interrupt("stopping after this step")?;
-    let mut progress = TrainProgress::new();
+    let mut progress = TrainBar::new();
     let session = RunContext {
         bundled: Some(flock_kg::bundled::default_checkpoint),
         gradient: &mut gradient,

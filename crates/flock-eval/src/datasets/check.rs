@@ -1,4 +1,4 @@
-//! What differs between a dataset directory and the registry: files, counts, checksums, protocol.
+//! Compares a dataset directory with the registry: files, counts, checksums, protocol.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use super::registry::Counts;
 use super::{Dataset, DatasetError, TestSet};
 use flock_model::files::sha256_hex;
 
-/// What differs, a line each; empty for a dataset that the registry does not know.
+/// Lists the differences, a line each. Empty for a dataset that the registry does not have.
 pub fn differences(dataset: &Dataset) -> Result<Vec<String>, DatasetError> {
     let Some(entry) = dataset.entry else { return Ok(Vec::new()) };
     let mut found = Vec::new();
@@ -45,9 +45,9 @@ pub fn differences(dataset: &Dataset) -> Result<Vec<String>, DatasetError> {
         }
     })?;
     let [v, r, e] = entry.train;
-    compare(&mut found, "train.txt: entities", entities.len() as u64, v);
-    compare(&mut found, "train.txt: relations", relations.len() as u64, r);
-    compare(&mut found, "train.txt: triples", triples, e);
+    check_count(&mut found, "train.txt: entities", entities.len() as u64, v);
+    check_count(&mut found, "train.txt: relations", relations.len() as u64, r);
+    check_count(&mut found, "train.txt: triples", triples, e);
     for split in [Split::Valid, Split::Test] {
         found.extend(of_set(dataset, split, &dataset.test_set(split)?));
     }
@@ -56,7 +56,7 @@ pub fn differences(dataset: &Dataset) -> Result<Vec<String>, DatasetError> {
     Ok(found)
 }
 
-/// What differs in what was loaded for a split.
+/// Lists the differences in what was loaded for a split.
 pub fn of_set(dataset: &Dataset, split: Split, set: &TestSet) -> Vec<String> {
     let Some(entry) = dataset.entry else { return Vec::new() };
     let Counts { entities, relations, triples, predicted } = entry.counts(split);
@@ -77,14 +77,14 @@ pub fn of_set(dataset: &Dataset, split: Split, set: &TestSet) -> Vec<String> {
     }
     let topology = set.on.topology();
     let walked = dataset.protocol.walked(split);
-    compare(&mut found, &format!("{split} candidates: entities"), u64::from(topology.num_nodes()), entities);
-    compare(&mut found, &format!("{split} candidates: relations"), u64::from(topology.num_relations()), relations);
-    compare(&mut found, &format!("{walked}.txt: triples"), set.rows, triples);
-    compare(&mut found, &format!("{split}.txt: triples"), (set.triples.len() + set.dropped) as u64, predicted);
+    check_count(&mut found, &format!("{split} candidates: entities"), u64::from(topology.num_nodes()), entities);
+    check_count(&mut found, &format!("{split} candidates: relations"), u64::from(topology.num_relations()), relations);
+    check_count(&mut found, &format!("{walked}.txt: triples"), set.rows, triples);
+    check_count(&mut found, &format!("{split}.txt: triples"), (set.triples.len() + set.dropped) as u64, predicted);
     found
 }
 
-fn compare(found: &mut Vec<String>, what: &str, have: u64, want: u64) {
+fn check_count(found: &mut Vec<String>, what: &str, have: u64, want: u64) {
     if want != 0 && have != want {
         found.push(format!("{what} {have}, expected {want}"));
     }

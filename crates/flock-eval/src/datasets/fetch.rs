@@ -1,8 +1,8 @@
-//! Bringing upstream files into the layout: from the web or from a directory, resumable, checked before they are put in place.
+//! Fetches upstream files, from the web or from a directory, and checks them before they are put in place.
 //!
-//! Downloads go to `.fetch/NAME/` beside the datasets. A download that breaks off is asked for again from where it broke; so is
-//! one that an earlier call left. Then every file is rewritten as tab-separated head, relation, tail, and the whole is held against the
-//! registry: checksums where they are known, else counts. Only then the directory appears under its name.
+//! Downloads go to `.fetch/NAME/` beside the datasets. A download that breaks off is resumed where it broke, in the same call or in
+//! a later one. Then every file is rewritten as tab-separated head, relation, tail, and the result is compared with the registry: by
+//! checksums where they are known, else by counts. Only then does the directory appear under its name.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -13,24 +13,25 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::layout::{Part, Split};
-use super::registry::Entry;
-use super::{Dataset, DatasetError, check};
+use super::registry::RegistryEntry;
+use super::{Dataset, DatasetError, DatasetRemedy, check};
+use crate::rows::{Separator, TableRow, rows};
 use flock_model::files::sha256_hex;
 
-/// So often a download is taken up again before it is given up.
+/// How often a download is tried before it fails.
 const TRIES: u32 = 5;
 
 /// Why a dataset cannot be fetched.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchError {
-    /// It is there already.
-    #[error("{dir}: exists already; hint: flock-kg datasets --data DIR checks it; remove it to fetch it again")]
+    /// The dataset exists already.
+    #[error("{dir}: exists already")]
     Exists {
         /// The directory.
         dir: String,
     },
-    /// A file here.
+    /// A local file cannot be read or written.
     #[error("{file}: {source}")]
     Io {
         /// The file.
@@ -39,7 +40,7 @@ pub enum FetchError {
         source: io::Error,
     },
     /// The source does not have a file.
-    #[error("{from}: not found; hint: --from URL or DIR that has {path}, or {name}/{part}.txt in the layout itself")]
+    #[error("{from}: not found")]
     NotFound {
         /// What was asked for first.
         from: String,
@@ -50,15 +51,15 @@ pub enum FetchError {
         /// The file of the layout.
         part: Part,
     },
-    /// The web.
-    #[error("{url}: {reason}; what has come is kept, the same command goes on from there")]
+    /// A download failed.
+    #[error("{url}: {reason}; what has come is kept")]
     Http {
         /// What was asked for.
         url: String,
         /// What went wrong.
         reason: String,
     },
-    /// A file of upstream that holds no triples.
+    /// An upstream file has a row that is not a triple.
     #[error("{file}:{line}: expected 3 fields, found {found}")]
     Row {
         /// The file.
@@ -68,7 +69,7 @@ pub enum FetchError {
         /// How many fields it has.
         found: usize,
     },
-    /// An archive that cannot be read.
+    /// An archive cannot be read.
     #[error("{file}: {reason}")]
     Archive {
         /// The archive.
@@ -76,27 +77,44 @@ pub enum FetchError {
         /// What is wrong.
         reason: String,
     },
-    /// The files are not those of the registry.
-    #[error("{name} is not as published:\n  {}\nhint: --accept to keep it all the same", .differences.join("\n  "))]
+    /// The files differ from the registry.
+    #[error("{name} is not as published:\n  {}", .differences.join("\n  "))]
     Differs {
         /// The dataset.
         name: String,
         /// What differs.
         differences: Vec<String>,
     },
-    /// What was put together is no dataset.
+    /// The fetched files are not a dataset.
     #[error(transparent)]
     Dataset(#[from] DatasetError),
+}
+
+impl FetchError {
+    /// Returns what to do about it, where that is known.
+    pub fn remedy(&self) -> Option<DatasetRemedy> {
+        Some(match self {
+            FetchError::Exists { .. } => DatasetRemedy::CheckOrRemove,
+            FetchError::NotFound { path, name, part, .. } => {
+                DatasetRemedy::NameSource { path: path.clone(), name: name.clone(), part: *part }
+            }
+            FetchError::Http { .. } => DatasetRemedy::Resume,
+            FetchError::Differs { .. } => DatasetRemedy::Accept,
+            FetchError::Dataset(e) => return e.remedy(),
+            _ => return None,
+        })
+    }
 }
 
 fn io_error(path: &Path) -> impl Fn(io::Error) -> FetchError + '_ {
     move |source| FetchError::Io { file: path.display().to_string(), source }
 }
 
-/// Fetches a dataset into `data`. `from` is a URL or a directory that upstream paths are relative to; without it, the registry's URL.
-/// With `accept`, files that differ from the registry are kept; what differs is returned. `watch` is told the file and its bytes so far.
+/// Fetches a dataset into `data`. `from` is the URL or directory that upstream paths are relative to; the default is the registry's
+/// URL. With `accept`, files that differ from the registry are kept, and the differences are returned. `watch` gets each file and its
+/// bytes so far.
 pub fn fetch(
-    entry: &Entry,
+    entry: &RegistryEntry,
     from: Option<&str>,
     data: &Path,
     accept: bool,
@@ -109,7 +127,7 @@ pub fn fetch(
     let work = data.join(".fetch").join(entry.name);
     let made = work.join("made").join(entry.name);
     fs::create_dir_all(&made).map_err(io_error(&made))?;
-    let mut source = Source::new(from.unwrap_or(&entry.collection.url), &work);
+    let mut source = Upstream::new(from.unwrap_or(&entry.collection.url), &work);
     let mut sums = BTreeMap::new();
     for (part, paths) in &entry.collection.files {
         let text = gather(entry, *part, paths, &mut source, watch)?;
@@ -125,13 +143,13 @@ pub fn fetch(
     }
     fs::rename(&made, &target).map_err(io_error(&target))?;
     fs::remove_dir_all(&work).map_err(io_error(&work))?;
-    // Goes unless another dataset is being fetched.
+    // Fails if another dataset is being fetched, which is fine.
     let _ = fs::remove_dir(data.join(".fetch"));
     Ok(differences)
 }
 
-/// What `meta.json` says.
-fn description(entry: &Entry, from: &str, sums: &BTreeMap<Part, String>) -> serde_json::Value {
+/// Returns the content of `meta.json`.
+fn description(entry: &RegistryEntry, from: &str, sums: &BTreeMap<Part, String>) -> serde_json::Value {
     let p = &entry.protocol;
     json!({
         "name": entry.name,
@@ -146,12 +164,12 @@ fn description(entry: &Entry, from: &str, sums: &BTreeMap<Part, String>) -> serd
     })
 }
 
-/// One file of the layout, put together from its upstream files; or as a mirror in the layout has it.
+/// Assembles one file of the layout from its upstream files, or takes it from a mirror that has the layout.
 fn gather(
-    entry: &Entry,
+    entry: &RegistryEntry,
     part: Part,
     paths: &[String],
-    source: &mut Source,
+    source: &mut Upstream,
     watch: &mut dyn FnMut(&str, u64),
 ) -> Result<String, FetchError> {
     let mut text = String::new();
@@ -171,10 +189,10 @@ fn gather(
 }
 
 fn mirror(
-    entry: &Entry,
+    entry: &RegistryEntry,
     part: Part,
     path: &str,
-    source: &mut Source,
+    source: &mut Upstream,
     watch: &mut dyn FnMut(&str, u64),
 ) -> Result<String, FetchError> {
     for place in [format!("{}/{}", entry.name, part.file()), part.file()] {
@@ -191,13 +209,15 @@ fn mirror(
 /// Rewrites triples as `head \t relation \t tail \n`. Fields are separated by tabs, or by blanks where there is no tab.
 fn rewrite(file: &str, bytes: &[u8], columns: [usize; 3], out: &mut String) -> Result<(), FetchError> {
     let text = String::from_utf8_lossy(bytes);
-    for (line, row) in (1..).zip(text.lines()).filter(|(_, row)| !row.trim().is_empty()) {
-        let row = row.trim_end_matches('\r');
-        let fields: Vec<&str> = if row.contains('\t') {
-            row.split('\t').map(str::trim).collect()
-        } else {
-            row.split_whitespace().collect()
+    for TableRow { line, fields } in rows(&text, Separator::Tab) {
+        let fields: Vec<&str> = match fields.len() {
+            1 => fields[0].split_whitespace().collect(),
+            _ => fields.iter().map(str::trim).collect(),
         };
+        // A line of blanks.
+        if fields.iter().all(|field| field.is_empty()) {
+            continue;
+        }
         if fields.len() != 3 {
             return Err(FetchError::Row { file: file.to_string(), line, found: fields.len() });
         }
@@ -209,7 +229,7 @@ fn rewrite(file: &str, bytes: &[u8], columns: [usize; 3], out: &mut String) -> R
     Ok(())
 }
 
-/// A file inside a `.zip` or `.tar.gz`, by the end of its path.
+/// Reads a file inside a `.zip` or `.tar.gz`, found by the end of its path.
 fn unpack(archive: &Path, inner: &str) -> Result<Vec<u8>, FetchError> {
     let bad = |reason: String| FetchError::Archive { file: archive.display().to_string(), reason };
     let file = File::open(archive).map_err(io_error(archive))?;
@@ -234,22 +254,22 @@ fn unpack(archive: &Path, inner: &str) -> Result<Vec<u8>, FetchError> {
     Err(bad(format!("no {inner} in it")))
 }
 
-/// Where upstream files come from.
-struct Source {
+/// The place that upstream files come from.
+struct Upstream {
     base: String,
     work: PathBuf,
     agent: ureq::Agent,
 }
 
-impl Source {
-    fn new(base: &str, work: &Path) -> Source {
+impl Upstream {
+    fn new(base: &str, work: &Path) -> Upstream {
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .timeout_connect(Some(Duration::from_secs(30)))
             .timeout_recv_response(Some(Duration::from_secs(60)))
             .user_agent(concat!("flock-kg/", env!("CARGO_PKG_VERSION")))
             .build();
-        Source { base: base.trim_end_matches('/').to_string(), work: work.to_path_buf(), agent: config.new_agent() }
+        Upstream { base: base.trim_end_matches('/').to_string(), work: work.to_path_buf(), agent: config.new_agent() }
     }
 
     fn is_web(&self) -> bool {
@@ -260,7 +280,7 @@ impl Source {
         format!("{}/{path}", self.base)
     }
 
-    /// A file here that is the source's `path`; `None` if the source does not have it.
+    /// Returns a local copy of upstream's `path`, or `None` if upstream does not have it.
     fn file(&mut self, path: &str, watch: &mut dyn FnMut(&str, u64)) -> Result<Option<PathBuf>, FetchError> {
         // A query string is part of an address, not of a name.
         let plain = path.split('?').next().unwrap_or(path);
@@ -279,21 +299,21 @@ impl Source {
                 std::thread::sleep(Duration::from_millis(200 << attempt));
             }
             match self.download(&url, &part, &mut |bytes| watch(path, bytes))? {
-                Got::All => {
+                Download::Complete => {
                     fs::rename(&part, &local).map_err(io_error(&local))?;
                     return Ok(Some(local));
                 }
-                Got::Nothing => return Ok(None),
-                Got::Some(reason) => failure = reason,
+                Download::Missing => return Ok(None),
+                Download::Partial(reason) => failure = reason,
             }
         }
         Err(FetchError::Http { url, reason: failure })
     }
 
-    /// Appends to `part` what it lacks.
-    fn download(&self, url: &str, part: &Path, watch: &mut dyn FnMut(u64)) -> Result<Got, FetchError> {
+    /// Downloads the rest of `part`.
+    fn download(&self, url: &str, part: &Path, watch: &mut dyn FnMut(u64)) -> Result<Download, FetchError> {
         let mut have = fs::metadata(part).map_or(0, |m| m.len());
-        // The server's mark of the version that the part is of: another version starts anew.
+        // The server's tag for the version of the part. Another version starts over.
         let mark = part.with_added_extension("etag");
         let mut request = self.agent.get(url);
         if have > 0 {
@@ -304,7 +324,7 @@ impl Source {
         }
         let mut response = match request.call() {
             Ok(response) => response,
-            Err(e) => return Ok(Got::Some(e.to_string())),
+            Err(e) => return Ok(Download::Partial(e.to_string())),
         };
         let header = |name: &str| response.headers().get(name).and_then(|v| v.to_str().ok()).map(String::from);
         let total = |range: Option<String>| range?.rsplit_once('/')?.1.parse::<u64>().ok();
@@ -316,14 +336,14 @@ impl Source {
                 have = 0;
                 header("content-length").and_then(|n| n.parse().ok())
             }
-            416 if total(header("content-range")) == Some(have) => return Ok(Got::All),
+            416 if total(header("content-range")) == Some(have) => return Ok(Download::Complete),
             // A range that does not fit what we have: from the beginning.
             206 | 416 => {
                 fs::remove_file(part).map_err(io_error(part))?;
-                return Ok(Got::Some("the server sent another range than was asked for".to_string()));
+                return Ok(Download::Partial("the server sent another range than was asked for".to_string()));
             }
-            404 | 410 => return Ok(Got::Nothing),
-            status => return Ok(Got::Some(format!("the server answered {status}"))),
+            404 | 410 => return Ok(Download::Missing),
+            status => return Ok(Download::Partial(format!("the server answered {status}"))),
         };
         match header("etag").filter(|tag| !tag.starts_with("W/")) {
             Some(tag) => fs::write(&mark, tag).map_err(io_error(&mark))?,
@@ -343,25 +363,28 @@ impl Source {
                     have += n as u64;
                     watch(have);
                 }
-                Err(e) => return Ok(Got::Some(format!("broke off after {have} bytes: {e}"))),
+                Err(e) => return Ok(Download::Partial(format!("broke off after {have} bytes: {e}"))),
             }
         }
         match expected {
-            Some(expected) if have < expected => Ok(Got::Some(format!("broke off after {have} of {expected} bytes"))),
+            Some(expected) if have < expected => {
+                Ok(Download::Partial(format!("broke off after {have} of {expected} bytes")))
+            }
             Some(expected) if have > expected => {
                 fs::remove_file(part).map_err(io_error(part))?;
-                Ok(Got::Some(format!("the server sent more than the {expected} bytes it announced")))
+                Ok(Download::Partial(format!("the server sent more than the {expected} bytes it announced")))
             }
-            _ => Ok(Got::All),
+            _ => Ok(Download::Complete),
         }
     }
 }
 
-/// What a request brought.
-enum Got {
-    All,
-    /// Not all; why.
-    Some(String),
-    /// The server does not have it.
-    Nothing,
+/// The result of a request.
+enum Download {
+    /// The whole file is here.
+    Complete,
+    /// It broke off, for this reason.
+    Partial(String),
+    /// The server does not have the file.
+    Missing,
 }

@@ -1,4 +1,4 @@
-//! How a dataset is laid out and evaluated: which file is walked, what counts as known, which sides are asked.
+//! The layout and the protocol of a dataset: which file is walked, what counts as known, which sides are asked for.
 //!
 //! | kind | walked for valid | for test | known at valid | known at test |
 //! |---|---|---|---|---|
@@ -6,13 +6,9 @@
 //! | validated on the inference graph (ILPC, InGram) | inference | inference | inference, valid, test | inference, valid, test |
 //! | validated on the training graph (GraIL, HM, MTDEA) | train | inference | train, valid | inference, test |
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-
-use super::DatasetError;
 
 /// A file of the layout: `train.txt`, `inference.txt`, `valid.txt` or `test.txt`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -29,7 +25,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// Name of the file.
+    /// Returns the name of the file.
     pub fn file(self) -> String {
         format!("{self}.txt")
     }
@@ -57,7 +53,7 @@ pub enum Split {
 }
 
 impl Split {
-    /// The file with the triples to predict.
+    /// Returns the file with the triples to predict.
     pub fn part(self) -> Part {
         match self {
             Split::Valid => Part::Valid,
@@ -94,7 +90,7 @@ impl fmt::Display for SplitKind {
     }
 }
 
-/// How a dataset is evaluated.
+/// How a dataset is evaluated: which graph is walked, what is known, what is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Protocol {
     /// What is new at test time.
@@ -105,12 +101,12 @@ pub struct Protocol {
     pub valid_filter: Vec<Part>,
     /// Files whose triples are known at test.
     pub test_filter: Vec<Part>,
-    /// Heads are asked for too.
+    /// Whether heads are asked for too.
     pub heads: bool,
 }
 
 impl Protocol {
-    /// As published for graphs of this kind.
+    /// Returns the published protocol for graphs of this kind.
     pub fn published(kind: SplitKind, valid_graph: Part, heads: bool) -> Protocol {
         use Part::{Inference, Test, Train, Valid};
         let (valid, test) = match (kind, valid_graph) {
@@ -121,7 +117,7 @@ impl Protocol {
         Protocol { kind, valid_graph, valid_filter: valid, test_filter: test, heads }
     }
 
-    /// The graph that is walked.
+    /// Returns the graph that is walked.
     pub fn walked(&self, split: Split) -> Part {
         match (split, self.kind) {
             (Split::Valid, _) => self.valid_graph,
@@ -130,7 +126,7 @@ impl Protocol {
         }
     }
 
-    /// Files whose triples are known.
+    /// Returns the files whose triples are known.
     pub fn filter(&self, split: Split) -> &[Part] {
         match split {
             Split::Valid => &self.valid_filter,
@@ -138,63 +134,13 @@ impl Protocol {
         }
     }
 
-    /// Whether the test graph's relations are all those of the training graph (GraIL, HM), used there or not.
+    /// Returns whether the test graph has all relations of the training graph (GraIL, HM), used there or not.
     pub fn shares_relations(&self) -> bool {
         self.kind != SplitKind::InductiveEr && self.valid_graph == Part::Train
     }
 
-    /// Whether validation triples with a name that the training graph lacks are dropped (MTDEA).
+    /// Returns whether validation triples with a name that the training graph lacks are dropped (MTDEA).
     pub fn drops_unknown(&self, split: Split) -> bool {
         split == Split::Valid && self.kind == SplitKind::InductiveEr && self.valid_graph == Part::Train
     }
-}
-
-/// What `meta.json` says; a transductive dataset where it says nothing.
-#[derive(Debug, Deserialize)]
-struct Meta {
-    #[serde(default)]
-    name: String,
-    split: Option<SplitKind>,
-    valid_graph: Option<Part>,
-    filter: Option<Filter>,
-    #[serde(default)]
-    entity_task: String,
-    #[serde(default)]
-    sha256: BTreeMap<Part, String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Filter {
-    valid: Vec<Part>,
-    #[serde(default)]
-    test: Vec<Part>,
-}
-
-/// What the `meta.json` of a directory states.
-pub(super) struct Said {
-    pub name: String,
-    pub protocol: Protocol,
-    pub sha256: BTreeMap<Part, String>,
-}
-
-/// Reads `meta.json`; `None` without such a file.
-pub(super) fn read_meta(dir: &Path) -> Result<Option<Said>, DatasetError> {
-    let path = dir.join("meta.json");
-    let file = path.display().to_string();
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(DatasetError::Meta { file, reason: e.to_string() }),
-    };
-    let meta: Meta = serde_json::from_str(&text).map_err(|e| DatasetError::Meta { file, reason: e.to_string() })?;
-    let kind = meta.split.unwrap_or(SplitKind::Transductive);
-    let published = Protocol::published(kind, meta.valid_graph.unwrap_or(Part::Train), meta.entity_task != "t");
-    let protocol = match meta.filter {
-        None => published,
-        Some(Filter { valid, test }) => {
-            let test = if test.is_empty() { published.test_filter.clone() } else { test };
-            Protocol { valid_filter: valid, test_filter: test, ..published }
-        }
-    };
-    Ok(Some(Said { name: meta.name, protocol, sha256: meta.sha256 }))
 }

@@ -1,4 +1,4 @@
-//! The benchmark graphs by name: `registry.toml`, read.
+//! The registry of benchmark graphs: `registry.toml`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,39 +8,41 @@ use flock_graph::Names;
 use serde::{Deserialize, Serialize};
 
 use super::layout::{Part, Protocol, Split, SplitKind};
+use super::remedy::DatasetRemedy;
 use flock_model::checkpoint::Task;
 
-/// A family of graphs that come from one place in one form.
+/// A family of graphs with the same source and layout.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Collection {
-    /// What it is called.
+    /// Name of the family.
     pub name: String,
-    /// What is new at test time.
+    /// What the test graph has that the training graph lacks.
     pub split: SplitKind,
     /// The graph walked for validation.
     pub valid_graph: Part,
-    /// Where the files come from, for people.
+    /// Where the files come from, as text.
     pub source: String,
-    /// What the paths of `files` are relative to.
+    /// Address that the paths of `files` are relative to.
     pub url: String,
-    /// Licence of the files, as far as it is stated.
+    /// Licence of the files, if it is stated.
     pub licence: String,
     /// Columns of head, relation and tail in the upstream files.
     #[serde(default = "in_order")]
     pub columns: [usize; 3],
-    /// Upstream files of each file of the layout; `{}` stands for the graph's `at`.
+    /// Upstream files of each file of the layout. `{}` stands for the graph's `at`.
     pub files: BTreeMap<Part, Vec<String>>,
-    graphs: Vec<Row>,
+    graphs: Vec<RegistryRow>,
 }
 
 fn in_order() -> [usize; 3] {
     [0, 1, 2]
 }
 
+/// A graph in the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Row {
+struct RegistryRow {
     name: String,
     at: String,
     counts: Option<[u64; 5]>,
@@ -56,19 +58,20 @@ struct Row {
     pretraining: bool,
 }
 
+/// The whole file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct RegistryFile {
     collection: Vec<Collection>,
     sha256: BTreeMap<String, BTreeMap<Part, String>>,
 }
 
-/// What the paper's tables say about a graph that is walked, and the triples predicted on it. 0 is "not stated".
+/// Sizes of a walked graph and of the triples predicted on it, from the paper's tables. 0 means "not stated".
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// Entities: all candidates.
+    /// Entities: the candidates of entity prediction.
     pub entities: u64,
-    /// Relations: all candidates of relation prediction.
+    /// Relations: the candidates of relation prediction.
     pub relations: u64,
     /// Triples walked.
     pub triples: u64,
@@ -76,15 +79,15 @@ pub struct Counts {
     pub predicted: u64,
 }
 
-/// Groups whose averages the paper reports, in its order.
+/// Groups of datasets whose averages the paper reports, in its order.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Group {
+pub enum DatasetGroup {
     /// New entities and new relations.
     InductiveEr,
     /// New entities.
     InductiveE,
-    /// Nothing new.
+    /// No new entities or relations.
     Transductive,
     /// The graphs that models are pretrained on.
     Pretraining,
@@ -92,42 +95,47 @@ pub enum Group {
     Other,
 }
 
-impl Group {
+impl DatasetGroup {
     /// All groups, in the paper's order.
-    pub const ALL: [Group; 5] =
-        [Group::InductiveEr, Group::InductiveE, Group::Transductive, Group::Pretraining, Group::Other];
+    pub const ALL: [DatasetGroup; 5] = [
+        DatasetGroup::InductiveEr,
+        DatasetGroup::InductiveE,
+        DatasetGroup::Transductive,
+        DatasetGroup::Pretraining,
+        DatasetGroup::Other,
+    ];
 }
 
-impl fmt::Display for Group {
+impl fmt::Display for DatasetGroup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Group::InductiveEr => "inductive_er",
-            Group::InductiveE => "inductive_e",
-            Group::Transductive => "transductive",
-            Group::Pretraining => "pretraining",
-            Group::Other => "other",
+            DatasetGroup::InductiveEr => "inductive_er",
+            DatasetGroup::InductiveE => "inductive_e",
+            DatasetGroup::Transductive => "transductive",
+            DatasetGroup::Pretraining => "pretraining",
+            DatasetGroup::Other => "other",
         })
     }
 }
 
-/// One graph of the registry.
+/// A graph in the registry.
 #[derive(Debug)]
-pub struct Entry {
-    /// Its name, which is also the name of its directory.
+pub struct RegistryEntry {
+    /// Name of the graph and of its directory.
     pub name: &'static str,
     /// What stands for `{}` in upstream paths.
     pub at: &'static str,
-    /// The family.
+    /// The family it belongs to.
     pub collection: &'static Collection,
-    /// The group it is averaged in.
-    pub group: Group,
+    /// The group in which it is averaged.
+    pub group: DatasetGroup,
     /// How it is evaluated.
     pub protocol: Protocol,
-    /// Entities, relations and triples of `train.txt`; 0 is "not stated".
+    /// Entities, relations and triples of `train.txt`. 0 means "not stated".
     pub train: [u64; 3],
-    /// Counts at validation.
+    /// Sizes at validation.
     pub valid: Counts,
-    /// Counts at test.
+    /// Sizes at test.
     pub test: Counts,
     /// Published base walk count.
     pub n: u32,
@@ -136,13 +144,13 @@ pub struct Entry {
     pub sha256: Option<&'static BTreeMap<Part, String>>,
 }
 
-impl Entry {
-    /// Published ensemble passes.
+impl RegistryEntry {
+    /// Returns the published number of ensemble passes.
     pub fn passes(&self, task: Task) -> u32 {
         self.passes[task as usize]
     }
 
-    /// Counts of a split.
+    /// Returns the sizes for a split.
     pub fn counts(&self, split: Split) -> Counts {
         match split {
             Split::Valid => self.valid,
@@ -150,7 +158,7 @@ impl Entry {
         }
     }
 
-    /// |E| / (|V| (|V| − 1)) of the test graph.
+    /// Returns the density |E| / (|V| (|V| − 1)) of the test graph.
     pub fn density(&self) -> f64 {
         let v = self.test.entities as f64;
         self.test.triples as f64 / (v * (v - 1.0))
@@ -158,9 +166,9 @@ impl Entry {
 
     fn new(
         collection: &'static Collection,
-        row: &'static Row,
+        row: &'static RegistryRow,
         sha256: Option<&'static BTreeMap<Part, String>>,
-    ) -> Entry {
+    ) -> RegistryEntry {
         let counts =
             |[entities, relations, triples, predicted]: [u64; 4]| Counts { entities, relations, triples, predicted };
         let (train, valid, test) = match row.counts {
@@ -168,12 +176,12 @@ impl Entry {
             None => (row.train.unwrap_or_default(), row.valid.unwrap_or_default(), row.test.unwrap_or_default()),
         };
         let group = match collection.split {
-            _ if row.pretraining => Group::Pretraining,
-            SplitKind::InductiveEr => Group::InductiveEr,
-            SplitKind::InductiveE => Group::InductiveE,
-            SplitKind::Transductive => Group::Transductive,
+            _ if row.pretraining => DatasetGroup::Pretraining,
+            SplitKind::InductiveEr => DatasetGroup::InductiveEr,
+            SplitKind::InductiveE => DatasetGroup::InductiveE,
+            SplitKind::Transductive => DatasetGroup::Transductive,
         };
-        Entry {
+        RegistryEntry {
             name: &row.name,
             at: &row.at,
             collection,
@@ -189,14 +197,21 @@ impl Entry {
     }
 }
 
-/// A name that the registry does not have.
+/// The registry does not have this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown dataset {name:?}{}; hint: flock-kg datasets lists all", near_text(near))]
+#[error("unknown dataset {name:?}{}", near_text(near))]
 pub struct UnknownDataset {
     /// The name as it was given.
     pub name: String,
-    /// Names that may have been meant, the nearest first.
+    /// Similar names, the nearest first.
     pub near: Vec<String>,
+}
+
+impl UnknownDataset {
+    /// Returns what to do about it.
+    pub fn remedy(&self) -> DatasetRemedy {
+        DatasetRemedy::ListNames
+    }
 }
 
 fn near_text(near: &[String]) -> String {
@@ -206,24 +221,24 @@ fn near_text(near: &[String]) -> String {
     }
 }
 
-/// All graphs, in the file's order.
-pub fn entries() -> &'static [Entry] {
-    static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();
+/// Returns all graphs, in the order of the file.
+pub fn entries() -> &'static [RegistryEntry] {
+    static ENTRIES: OnceLock<Vec<RegistryEntry>> = OnceLock::new();
     ENTRIES.get_or_init(|| {
-        static FILE: OnceLock<File> = OnceLock::new();
+        static FILE: OnceLock<RegistryFile> = OnceLock::new();
         let file = FILE.get_or_init(|| toml::from_str(include_str!("registry.toml")).expect("the tests read it"));
         let rows = file.collection.iter().flat_map(|c| c.graphs.iter().map(move |row| (c, row)));
-        rows.map(|(c, row)| Entry::new(c, row, file.sha256.get(&row.name))).collect()
+        rows.map(|(c, row)| RegistryEntry::new(c, row, file.sha256.get(&row.name))).collect()
     })
 }
 
-/// The graph called so.
-pub fn find(name: &str) -> Option<&'static Entry> {
+/// Returns the graph with this name.
+pub fn find(name: &str) -> Option<&'static RegistryEntry> {
     entries().iter().find(|e| e.name == name)
 }
 
-/// As [`find`]; an unknown name is an error that lists near ones.
-pub fn get(name: &str) -> Result<&'static Entry, UnknownDataset> {
+/// Returns the graph with this name, or an error that lists similar names.
+pub fn get(name: &str) -> Result<&'static RegistryEntry, UnknownDataset> {
     find(name).ok_or_else(|| {
         let mut names = Names::new();
         entries().iter().for_each(|e| _ = names.intern(e.name));
@@ -240,17 +255,17 @@ mod tests {
     fn has_the_papers_graphs() {
         let count = |group| entries().iter().filter(|e| e.group == group).count();
         // The paper: 23, 18 and 13 graphs to evaluate on, 3 to pretrain on.
-        assert_eq!(Group::ALL.map(count), [23, 18, 13, 3, 0]);
-        let all = |f: fn(&Entry) -> bool| entries().iter().filter(|e| f(e)).map(|e| e.name).collect::<Vec<_>>();
+        assert_eq!(DatasetGroup::ALL.map(count), [23, 18, 13, 3, 0]);
+        let all = |f: fn(&RegistryEntry) -> bool| entries().iter().filter(|e| f(e)).map(|e| e.name).collect::<Vec<_>>();
         assert_eq!(all(|e| !e.protocol.heads), ["FB15k237_10", "FB15k237_20", "FB15k237_50"]);
         assert_eq!(all(|e| e.passes(Task::Entity) != e.passes(Task::Relation)), ["YAGO310"]);
         // Means over the groups as tab:flock-adaptive prints them: |E|, and n, which that table has in the wrong rows of the first two.
         let means = |group| {
-            let of: Vec<&Entry> = entries().iter().filter(|e| e.group == group).collect();
-            let mean = |f: &dyn Fn(&Entry) -> f64| of.iter().map(|e| f(e)).sum::<f64>() / of.len() as f64;
+            let of: Vec<&RegistryEntry> = entries().iter().filter(|e| e.group == group).collect();
+            let mean = |f: &dyn Fn(&RegistryEntry) -> f64| of.iter().map(|e| f(e)).sum::<f64>() / of.len() as f64;
             (mean(&|e| e.test.triples as f64) as u64, (mean(&|e| f64::from(e.n)) * 100.0) as u64)
         };
-        let groups = [Group::InductiveEr, Group::InductiveE, Group::Transductive];
+        let groups = [DatasetGroup::InductiveEr, DatasetGroup::InductiveE, DatasetGroup::Transductive];
         assert_eq!(groups.map(means), [(10_838, 1808), (29_090, 2844), (387_491, 21_415)]);
     }
 
@@ -258,7 +273,7 @@ mod tests {
     fn the_rule_gives_the_published_n() {
         // The rule is by the walked graph: at test time that is the test graph.
         let meta = Metadata::published(Task::Entity);
-        let rule = |e: &Entry| meta.base_walks(e.test.entities as u32, e.test.triples as usize);
+        let rule = |e: &RegistryEntry| meta.base_walks(e.test.entities as u32, e.test.triples as usize);
         let other: Vec<_> = entries().iter().filter(|e| rule(e) != e.n).map(|e| (e.name, e.n, rule(e))).collect();
         assert!(other.is_empty(), "{other:?}");
     }
@@ -269,9 +284,9 @@ mod tests {
         assert_eq!(
             error("FB15k237Inductiv_v1"),
             "unknown dataset \"FB15k237Inductiv_v1\"; near names: FB15k237Inductive_v1, FB15k237Inductive_v2, \
-             FB15k237Inductive_v3, FB15k237Inductive_v4; hint: flock-kg datasets lists all"
+             FB15k237Inductive_v3, FB15k237Inductive_v4"
         );
         assert!(error("metafam").contains("near names: Metafam"));
-        assert_eq!(error("∅"), "unknown dataset \"∅\"; hint: flock-kg datasets lists all");
+        assert_eq!(error("∅"), "unknown dataset \"∅\"");
     }
 }

@@ -1,4 +1,4 @@
-//! One training step's questions: which triples, what is hidden from the walks, and against whom each answer is held.
+//! The questions of one training step: triples, edges hidden from the walks, and candidates.
 //!
 //! - **Entity task.** The first half of the batch asks for tails, (h, r, ?), the rest for heads as (t, r⁻¹, ?). An odd batch asks
 //!   for one head more. Negatives are [strict](super::negatives). Hidden: the batch's triples, or all edges between their ends.
@@ -11,30 +11,30 @@ use flock_graph::{Mask, Topology, Triple};
 use flock_model::checkpoint::Task;
 use flock_walk::{Stream, WalkQuery};
 
-/// The questions of one step. All ids are those of [`Batch::topology`].
+/// The questions of one step. All ids are those of [`TrainingBatch::topology`].
 #[derive(Clone, Debug)]
-pub struct Batch {
-    /// Where the questions come from.
+pub struct TrainingBatch {
+    /// The source of the questions.
     pub origin: Origin,
-    /// The piece of the graph that the step runs on, if steps run on pieces, or a world.
+    /// The piece or world that the step runs on, if it does not run on a whole graph.
     pub subgraph: Option<Subgraph>,
     /// The positive triples.
     pub triples: Vec<Triple>,
     /// The edges that the walks must not see.
     pub mask: Mask,
-    /// One question a triple, in the same order.
+    /// One question per triple, in the same order.
     pub queries: Vec<WalkQuery>,
-    /// The candidates of each question: the positive, then the negatives. Only the positive where no negative exists.
+    /// The candidates of each question: the positive, then the negatives, if there are any.
     pub candidates: Vec<Vec<u32>>,
 }
 
-impl Batch {
-    /// The graph to walk on: the subgraph, or `whole`, which must be the training graph drawn.
+impl TrainingBatch {
+    /// Returns the graph to walk on: the subgraph, or `whole`, which must be the graph that was drawn.
     pub fn topology<'a>(&'a self, whole: &'a Topology) -> &'a Topology {
         self.subgraph.as_ref().map_or(whole, |s| &s.topology)
     }
 
-    /// The question about a triple, and its candidates. `ask_head`: an entity question asks for the head.
+    /// Makes the question about a triple, and its candidates. With `ask_head`, an entity question asks for the head.
     pub(super) fn question(
         topology: &Topology,
         t: Triple,

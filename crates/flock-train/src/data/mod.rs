@@ -1,10 +1,9 @@
-//! What training feeds on: the batch of any step, by arithmetic from a seed. Integers only.
+//! Training data: the batch of any step, computed from a seed. Integers only.
 //!
-//! There is no generator to save. Which graph step `s` draws from is a hash of (seed, s). Its triples come in a keyed order, one
-//! for each (graph, epoch), whose k-th element costs O(1) ([`Order`]); so all that a run must remember is how many triples each
-//! graph has given, [`DataState`], a few integers that go into the checkpoint. From these the batch of the step is a pure function,
-//! and a resumed run asks the same questions as one that never stopped. A batch that goes over the end of an epoch may have a triple
-//! of both.
+//! There is no generator to save. The graph of step `s` is a hash of (seed, s). The triples of a graph come in a keyed order, one for
+//! each (graph, epoch), whose k-th element costs O(1) ([`Order`]). So a run must only remember how many triples each graph has given:
+//! [`DataState`], a few integers that go into the training state. The batch of a step is a pure function of it, and a resumed run asks
+//! the same questions as one that never stopped. A batch that crosses the end of an epoch may contain a triple twice.
 //!
 //! ```
 //! use flock_graph::{Topology, Triple};
@@ -26,7 +25,7 @@
 //! ```
 //!
 //! - [`batch`]: questions, hidden edges, candidates.
-//! - [`negatives`]: entities that are no known answers.
+//! - [`negatives`]: entities that are not known answers.
 //! - [`Subgraph`]: connected pieces of a graph to train on.
 //! - [`world`]: synthetic graphs made from rules.
 
@@ -34,22 +33,23 @@ pub mod batch;
 pub mod negatives;
 pub mod world;
 
-pub use batch::Batch;
+pub use batch::TrainingBatch;
 pub use flock_graph::Subgraph;
 pub use flock_model::hide::{Hide, hidden};
 pub use flock_walk::Order;
 pub use negatives::{Negatives, strict_negatives};
 pub use world::World;
 
+use crate::remedy::TrainRemedy;
 use flock_graph::{Mask, Topology, TopologyError, Triple};
 use flock_model::checkpoint::Task;
 use flock_walk::{Key, WalkQuery};
 use serde::{Deserialize, Serialize};
 
-/// Walks have passes counted from 0; draws of this module have the last one, and a purpose where walks have the update.
+/// Passes of walks count from 0. Draws of this module use the last pass, and a purpose in place of the update.
 const PASS: u32 = u32::MAX;
 
-/// What a draw is for.
+/// The purpose of a draw.
 #[derive(Copy, Clone)]
 enum Purpose {
     Graph,
@@ -66,7 +66,7 @@ fn key(seed: u64, purpose: Purpose, query: u64) -> Key {
     Key { seed, pass: PASS, update: purpose as u32, query }
 }
 
-/// So many anchors are tried before a piece smaller than asked for is taken.
+/// Number of anchors that are tried before a piece that is too small is taken.
 const ANCHORS: u64 = 8;
 
 /// Sizes of the pieces of subgraph pretraining, in entities, both included.
@@ -101,7 +101,7 @@ pub enum Weighting {
 }
 
 impl Weighting {
-    /// The weight of a graph of so many triples.
+    /// Returns the weight of a graph with this many triples.
     fn of(self, triples: usize) -> u64 {
         match self {
             Weighting::Triples => triples as u64,
@@ -112,21 +112,21 @@ impl Weighting {
     }
 }
 
-/// Where a step's questions come from.
+/// The source of a step's questions.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// A training graph, by its place in the list given.
+    /// A training graph, by its index.
     Graph(usize),
     /// A synthetic world of the step's own.
     World,
 }
 
-/// How questions are made.
+/// Settings of the questions.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataConfig {
-    /// What is asked.
+    /// The task.
     pub task: Task,
-    /// Triples in a batch; fewer where graph or piece has fewer.
+    /// Triples in a batch. Fewer if the graph or piece has fewer.
     pub batch: usize,
     /// Negatives of each entity question.
     pub negatives: Negatives,
@@ -134,20 +134,20 @@ pub struct DataConfig {
     pub hide: Hide,
     /// If set, each step runs on a connected piece of the graph, of a size drawn uniformly from these.
     pub subgraph: Option<Sizes>,
-    /// If set, the walks of a step see a share of its piece's triples only, drawn uniformly from these. The others stay known answers.
-    /// Training graphs are denser than most graphs that a model meets later.
+    /// If set, the walks of a step see only a share of its piece's triples, drawn uniformly from these. The others stay known answers.
+    /// This helps because training graphs are denser than most other graphs.
     pub keep: Option<Shares>,
-    /// If set, relations of a piece that its batch does not ask about are hidden from the walks altogether, each with a chance drawn
-    /// uniformly from these. So an answer that leans on one relation must be found by others at times.
+    /// If set, relations of a piece that its batch does not ask about are hidden from the walks, each with a chance drawn uniformly
+    /// from these. So the model learns not to rely on a single relation.
     pub drop: Option<Shares>,
     /// How often a step draws from each graph.
     pub weighting: Weighting,
-    /// So many percent of the steps run on a synthetic [`World`].
+    /// Percentage of the steps that run on a synthetic [`World`].
     pub worlds: u32,
 }
 
 impl DataConfig {
-    /// The published pretraining: batches of 8, 512 negatives, whole graphs.
+    /// Returns the settings of the published pretraining: batches of 8, 512 negatives, whole graphs.
     pub fn published(task: Task) -> DataConfig {
         DataConfig {
             task,
@@ -163,7 +163,7 @@ impl DataConfig {
     }
 }
 
-/// Where a run is: all that its further batches depend on besides seed, graphs and config.
+/// The position of a run in its data: all that later batches depend on besides seed, graphs and config.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataState {
     /// Steps done.
@@ -182,10 +182,10 @@ pub enum DataError {
         /// How many graphs were given.
         graphs: usize,
     },
-    /// A batch of nothing.
+    /// Batches are empty.
     #[error("batches of 0 triples, expected at least 1")]
     EmptyBatch,
-    /// Sizes of pieces that make no sense.
+    /// The sizes of pieces are out of range.
     #[error("pieces of {low} to {high} entities, expected 2 ≤ least ≤ greatest")]
     Sizes {
         /// The least size.
@@ -193,7 +193,7 @@ pub enum DataError {
         /// The greatest size.
         high: u32,
     },
-    /// Shares that make no sense, or of whole graphs.
+    /// The shares are out of range, or there are no pieces.
     #[error("{low} to {high} % of a piece's triples, expected pieces and 1 ≤ least ≤ greatest ≤ 100")]
     Shares {
         /// The least share.
@@ -201,28 +201,37 @@ pub enum DataError {
         /// The greatest share.
         high: u32,
     },
-    /// A share of worlds that makes no sense.
+    /// The share of worlds is out of range.
     #[error("synthetic worlds in {percent} % of the steps, expected at most 100")]
     Worlds {
         /// The share.
         percent: u32,
     },
-    /// A state of another run.
-    #[error(
-        "the data state counts draws from {found} graphs, but there are {expected}; hint: resume with the same graphs"
-    )]
+    /// The state belongs to another run.
+    #[error("the data state counts draws from {found} graphs, but there are {expected}")]
     State {
         /// Graphs in the state.
         found: usize,
         /// Graphs of this run.
         expected: usize,
     },
-    /// Counts that no run reaches.
-    #[error("the data state counts more than 2^63 steps or draws; hint: the file it comes from is damaged")]
+    /// The state has impossible counts.
+    #[error("the data state counts more than 2^63 steps or draws")]
     Counts,
-    /// A piece that cannot be indexed.
+    /// A piece cannot be indexed.
     #[error(transparent)]
     Topology(#[from] TopologyError),
+}
+
+impl DataError {
+    /// Returns what to do about it, where that is known.
+    pub fn remedy(&self) -> Option<TrainRemedy> {
+        match self {
+            DataError::State { .. } => Some(TrainRemedy::ResumeSameGraphs),
+            DataError::Counts => Some(TrainRemedy::ReplaceDamaged),
+            _ => None,
+        }
+    }
 }
 
 /// The questions of a training run.
@@ -235,7 +244,7 @@ pub struct Feed<'a> {
 }
 
 impl<'a> Feed<'a> {
-    /// Checks the config once.
+    /// Makes the feed and checks its settings.
     ///
     /// # Errors
     /// No triples, or a config out of range.
@@ -269,12 +278,12 @@ impl<'a> Feed<'a> {
         Ok(Feed { graphs: graphs.to_vec(), ends, config, seed })
     }
 
-    /// The state before the first step.
+    /// Returns the state before the first step.
     pub fn start(&self) -> DataState {
         DataState { step: 0, draws: vec![0; self.graphs.len()] }
     }
 
-    /// The state after `step` steps by counting them all: what a saved state must equal. One hash a step.
+    /// Computes the state after `step` steps by counting them all, one hash per step. A saved state must equal it.
     pub fn state_at(&self, step: u64) -> DataState {
         let mut state = self.start();
         for s in 0..step {
@@ -290,7 +299,7 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// Where a step's questions come from: a world for a share of the steps, else a graph with probability proportional to its
+    /// Returns the source of a step's questions: a world for a share of the steps, else a graph with probability proportional to its
     /// weight.
     pub fn origin(&self, step: u64) -> Origin {
         let chance = u64::from(self.config.worlds);
@@ -302,7 +311,7 @@ impl<'a> Feed<'a> {
         Origin::Graph(self.ends.partition_point(|&end| end <= drawn))
     }
 
-    /// The next step's state.
+    /// Advances the state by one step.
     ///
     /// # Errors
     /// A state of another number of graphs, or with impossible counts.
@@ -313,11 +322,11 @@ impl<'a> Feed<'a> {
         Ok(())
     }
 
-    /// The batch of the step that the state has reached: the same for the same state, whatever was asked before.
+    /// Makes the batch of the step that the state has reached. It depends on the state alone.
     ///
     /// # Errors
     /// A state of another number of graphs, or with impossible counts.
-    pub fn batch(&self, state: &DataState) -> Result<Batch, DataError> {
+    pub fn batch(&self, state: &DataState) -> Result<TrainingBatch, DataError> {
         self.check(state)?;
         let Origin::Graph(graph) = self.origin(state.step) else { return self.world_batch(state.step) };
         let whole = self.graphs[graph];
@@ -357,22 +366,22 @@ impl<'a> Feed<'a> {
         if let (Some(piece), Some(thinned)) = (&mut subgraph, thinned) {
             piece.topology = thinned;
         }
-        Ok(Batch { origin: Origin::Graph(graph), subgraph, triples, mask, queries, candidates })
+        Ok(TrainingBatch { origin: Origin::Graph(graph), subgraph, triples, mask, queries, candidates })
     }
 
-    /// The question about each triple, and its candidates, with answers known by `topology`.
+    /// Makes the question about each triple, and its candidates. Known answers are those of `topology`.
     fn questions(&self, step: u64, topology: &Topology, triples: &[Triple]) -> (Vec<WalkQuery>, Vec<Vec<u32>>) {
         let DataConfig { task, negatives, .. } = self.config;
         let question = |(place, t): (usize, &Triple)| {
             let ask_head = place >= triples.len() / 2;
             let mut stream = key(self.seed, Purpose::Negatives, step).stream(place as u64);
-            Batch::question(topology, *t, task, ask_head, negatives, &mut stream)
+            TrainingBatch::question(topology, *t, task, ask_head, negatives, &mut stream)
         };
         triples.iter().enumerate().map(question).unzip()
     }
 
-    /// Questions about what a world of the step's own leaves out.
-    fn world_batch(&self, step: u64) -> Result<Batch, DataError> {
+    /// Makes a batch on a world of its own, about the facts that the world leaves out.
+    fn world_batch(&self, step: u64) -> Result<TrainingBatch, DataError> {
         let World { entities, relations, facts, questions, .. } =
             World::new(key(self.seed, Purpose::World, step), self.config.batch);
         let order = Order::new(key(self.seed, Purpose::PieceOrder, step), questions.len() as u64);
@@ -385,7 +394,7 @@ impl<'a> Feed<'a> {
         let (queries, candidates) = self.questions(step, &known, &triples);
         let subgraph =
             Subgraph { topology: walked, nodes: (0..entities).collect(), relations: (0..relations).collect() };
-        Ok(Batch { origin: Origin::World, subgraph: Some(subgraph), triples, mask, queries, candidates })
+        Ok(TrainingBatch { origin: Origin::World, subgraph: Some(subgraph), triples, mask, queries, candidates })
     }
 
     fn check(&self, state: &DataState) -> Result<(), DataError> {
@@ -397,12 +406,12 @@ impl<'a> Feed<'a> {
         if most > 1 << 63 { Err(DataError::Counts) } else { Ok(()) }
     }
 
-    /// A share of a step, in percent.
+    /// Draws a share for a step, in percent.
     fn share(&self, purpose: Purpose, step: u64, Shares { low, high }: Shares) -> u64 {
         u64::from(low) + key(self.seed, purpose, step).stream(0).below(u64::from(high - low) + 1)
     }
 
-    /// Which relations of a step's piece its walks do not see; never one that is asked about.
+    /// Draws the relations that the walks of a step do not see. None of them is asked about.
     fn dropped(&self, step: u64, relations: u32, asked: &[Triple]) -> Vec<bool> {
         let Some(shares) = self.config.drop else { return vec![false; relations as usize] };
         let chance = self.share(Purpose::Drop, step, shares);
@@ -412,7 +421,7 @@ impl<'a> Feed<'a> {
         hidden
     }
 
-    /// Draws that a step makes from a graph: a batch, or the anchor of a piece.
+    /// Returns how many draws a step makes from a graph: a batch, or the anchor of a piece.
     fn draws_per_step(&self, graph: usize) -> u64 {
         match self.config.subgraph {
             None => self.config.batch.min(self.graphs[graph].num_triples()) as u64,
@@ -420,7 +429,7 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// The k-th draw from a graph's triples: without replacement within an epoch, each epoch in an order of its own.
+    /// Returns the k-th draw from a graph's triples. Within an epoch there is no repetition, and each epoch has its own order.
     fn nth_draw(&self, graph: usize, k: u64) -> u32 {
         let triples = self.graphs[graph].num_triples() as u64;
         let (epoch, position) = (k / triples, k % triples);
@@ -429,7 +438,8 @@ impl<'a> Feed<'a> {
         Order::new(key(seed, Purpose::EpochOrder, 0), triples).get(position) as u32
     }
 
-    /// The piece of a step: around the anchor whose turn it is; if its component is too small, the largest of a few others.
+    /// Draws the piece of a step, around the next anchor. If the anchor's component is too small, a few others are tried and the
+    /// largest piece is taken.
     fn piece(&self, graph: usize, drawn: u64, sizes: Sizes, step: u64) -> Result<Subgraph, DataError> {
         let whole = self.graphs[graph];
         let mut stream = key(self.seed, Purpose::Piece, step).stream(0);

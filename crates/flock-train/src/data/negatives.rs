@@ -1,35 +1,35 @@
 //! Strict negatives: entities that are not known answers of a query, i.i.d. uniform.
 //!
-//! With `a` known answers among `V` entities, no list of the other `V − a` is made. While at most half of the entities are
-//! answers, draws that hit one are rejected (two draws a negative at most, on average); above that the draw is an index into the
-//! gaps between the sorted answers, in O(a) once and O(log a) a negative. Both are exactly uniform.
+//! With `a` known answers among `V` entities, the other `V − a` are never listed. While at most half of the entities are answers,
+//! draws that hit one are rejected: at most two draws per negative on average. Above that, a draw is an index into the gaps between
+//! the sorted answers: O(a) once and O(log a) per negative. Both are exactly uniform.
 
 use flock_graph::mask::nth_kept;
 use flock_graph::{NodeId, Topology, TypeId};
 use flock_walk::Stream;
 use serde::{Deserialize, Serialize};
 
-/// How many negatives an entity question has: a number, or `"all"` for every entity that is no known answer.
+/// The number of negatives of an entity question, or `"all"` for every entity that is not a known answer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected a number or \"all\"")]
 pub enum Negatives {
-    /// So many, drawn.
+    /// This many random draws.
     Drawn(usize),
-    /// Every one there is, once: for pieces, whose entities are few.
-    Every(All),
+    /// Every one, once. For pieces, which have few entities.
+    Every(AllWord),
 }
 
-/// The word that stands for every negative.
+/// The word `all` in a config file.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum All {
-    /// Every entity that is no known answer.
+pub enum AllWord {
+    /// Every entity that is not a known answer.
     All,
 }
 
 impl Negatives {
-    /// Every entity that is no known answer.
-    pub const ALL: Negatives = Negatives::Every(All::All);
+    /// Every entity that is not a known answer.
+    pub const ALL: Negatives = Negatives::Every(AllWord::All);
 
     /// Appends the negatives of (head, type, ?) to `out`.
     pub(super) fn of(self, topology: &Topology, head: NodeId, t: TypeId, stream: &mut Stream, out: &mut Vec<NodeId>) {
@@ -43,7 +43,7 @@ impl Negatives {
     }
 }
 
-/// Appends `count` entities that are no known answers of (head, type, ?) to `out`; none if every entity is one.
+/// Appends `count` entities that are not known answers of (head, type, ?) to `out`. None if every entity is a known answer.
 pub fn strict_negatives(
     topology: &Topology,
     head: NodeId,

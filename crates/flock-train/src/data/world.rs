@@ -1,4 +1,4 @@
-//! Synthetic worlds: small graphs made from rules, so that a model meets more kinds of relations than its training graphs have.
+//! Synthetic worlds: small graphs made from rules. They have kinds of relations that the training graphs lack.
 //!
 //! A world is a pure function of a key. It is made in four steps:
 //!
@@ -22,13 +22,13 @@ const LEAST_ENTITIES: f64 = 100.0;
 const SIZE_STEPS: u64 = 64;
 /// 20^(1/64): 64 steps lead from 100 to 2,000.
 const SIZE_STEP: f64 = 1.047_922_353_9;
-/// A world has at most so many facts an entity.
+/// Greatest number of facts per entity.
 const MOST_FACTS: usize = 16;
-/// A composition follows so many facts from each middle entity at most: hubs would make a world of their own.
+/// Greatest number of facts that a composition follows from each middle entity. Otherwise hubs would dominate.
 const MOST_BRANCHES: usize = 6;
 /// Rounds of chaining.
 const ROUNDS: usize = 3;
-/// So many worlds are tried before one with few questions is taken.
+/// Number of worlds that are tried before one with few questions is taken.
 const ATTEMPTS: u64 = 8;
 
 /// How a relation follows from others.
@@ -96,7 +96,7 @@ pub struct World {
 }
 
 impl World {
-    /// The world of a key, with at least `questions` questions if a few attempts give one.
+    /// Makes the world of a key. A few attempts are made to get at least `questions` questions.
     pub fn new(key: Key, questions: usize) -> World {
         let mut best: Option<World> = None;
         for attempt in 0..ATTEMPTS {
@@ -119,12 +119,12 @@ impl World {
         })
     }
 
-    /// Name of an entity: its type and its number.
+    /// Returns the name of an entity: its type and its number.
     pub fn entity_name(&self, entity: u32) -> String {
         format!("t{}_{entity}", self.types[entity as usize])
     }
 
-    /// Name of a relation.
+    /// Returns the name of a relation.
     pub fn relation_name(relation: u32) -> String {
         format!("r{relation}")
     }
@@ -158,7 +158,7 @@ impl Zipf {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    /// The number at a place of `0..total`.
+    /// Returns the number at a position in `0..total`.
     fn at(&self, place: u64) -> usize {
         self.ends.partition_point(|end| *end <= place)
     }
@@ -222,7 +222,7 @@ impl Maker {
         self.finish()
     }
 
-    /// So many percent of the time.
+    /// Returns true with this chance, in percent.
     fn chance(&mut self, percent: u64) -> bool {
         self.stream.below(100) < percent
     }
@@ -232,7 +232,7 @@ impl Maker {
         of.get(place).cloned()
     }
 
-    /// One to three types that have members.
+    /// Draws one to three types that have members.
     fn type_set(&mut self) -> TypeSet {
         let used: Vec<u32> = (0..self.members.len() as u32).filter(|t| !self.members[*t as usize].is_empty()).collect();
         let mut set = TypeSet::new();
@@ -244,7 +244,7 @@ impl Maker {
         set
     }
 
-    /// Adds relation `r`, half of the time with a rule that derives it. True if facts of it come from a rule.
+    /// Adds relation `r`, about half of the time with a rule that derives it. Returns whether a rule derives its facts.
     fn relation(&mut self, r: u32) -> bool {
         let confidence = 50 + self.stream.below(51) as u32;
         let earlier: Vec<u32> = (0..r).collect();
@@ -306,7 +306,7 @@ impl Maker {
         false
     }
 
-    /// An entity of one of these types, popular ones more often.
+    /// Draws an entity of one of these types, popular ones more often.
     fn entity(&mut self, types: &[u32]) -> u32 {
         let weight = |t: &u32| self.popularity[*t as usize].total();
         let mut place = self.stream.below(types.iter().map(weight).sum());
@@ -319,7 +319,7 @@ impl Maker {
         0
     }
 
-    /// Facts that no rule made. Relations that a rule derives have a few of them too.
+    /// Draws facts that no rule derives. Relations that a rule derives have a few of them too.
     fn draw_facts(&mut self, derived: &[bool]) {
         let quarters = 2 + self.stream.below(3);
         let frequency = Zipf::new(derived.len(), quarters);
@@ -341,7 +341,7 @@ impl Maker {
         }
     }
 
-    /// Adds a fact, unless it is there, is about one entity, or is excluded.
+    /// Adds a fact, unless it exists, has the same head and tail, or is excluded.
     fn add(&mut self, fact: Triple) -> bool {
         let Triple { head, relation, tail } = fact;
         let clashes = self.excluded.get(&relation).is_some_and(|others| {
@@ -355,7 +355,7 @@ impl Maker {
         true
     }
 
-    /// One round of all rules; false if it added nothing.
+    /// Applies all rules once. Returns false if nothing was added.
     fn chain(&mut self) -> bool {
         let before = self.facts.len();
         for rule in self.rules.clone() {
@@ -387,7 +387,7 @@ impl Maker {
         self.facts.len() > before
     }
 
-    /// Where the relations lead from an entity, one after the other; a few ways of many.
+    /// Follows relations from an entity, one after the other, along at most a few ways.
     fn follow(&mut self, from: u32, relations: &[u32]) -> Vec<u32> {
         let mut at = vec![from];
         for relation in relations {
@@ -404,7 +404,7 @@ impl Maker {
         at
     }
 
-    /// Leaves derived facts out, and renumbers what is left.
+    /// Leaves out some derived facts as questions, and renumbers the rest.
     fn finish(mut self) -> World {
         let share = 20 + self.stream.below(31);
         let derived = self.facts.split_off(self.first_derived);
@@ -412,7 +412,7 @@ impl Maker {
         for fact in derived {
             if self.chance(share) { asked.push(fact) } else { seen.push(fact) }
         }
-        // A question about an entity or a relation that nothing is known of would be a riddle.
+        // Questions about an entity or relation without any fact are dropped.
         let (mut entities, mut relations) = (BTreeMap::new(), BTreeMap::new());
         for fact in &seen {
             entities.insert(fact.head, 0);
@@ -436,7 +436,7 @@ impl Maker {
     }
 }
 
-/// A rule with other numbers for its relations; none if one of them is gone.
+/// Renumbers the relations of a rule. Returns `None` if one of them is gone.
 fn renumbered(rule: &Rule, relations: &BTreeMap<u32, u32>) -> Option<Rule> {
     let of = |r: &u32| relations.get(r).copied();
     Some(match rule {

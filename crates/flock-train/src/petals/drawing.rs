@@ -17,7 +17,7 @@ const HALF_WIDTH: f64 = 40.0; // of a petal that has room
 const MARGIN: f64 = 35.0;
 const LINE: f64 = 26.0; // height of a line of title or legend
 
-type Point = (f64, f64);
+type Position = (f64, f64);
 
 /// Draws an instance as an SVG document.
 pub fn svg(instance: &PetalsInstance) -> String {
@@ -85,8 +85,8 @@ impl Svg {
     }
 }
 
-/// Where each node goes; `b₀` is the origin, `y` grows downwards.
-fn places(instance: &PetalsInstance) -> Vec<Point> {
+/// Places each node. `b₀` is the origin; `y` grows downwards.
+fn places(instance: &PetalsInstance) -> Vec<Position> {
     let c = instance.petals.len() as u32;
     let l = instance.petal_length;
     let mut places = vec![(0.0, 0.0); instance.num_nodes as usize];
@@ -116,8 +116,8 @@ fn places(instance: &PetalsInstance) -> Vec<Point> {
     places
 }
 
-fn edge(out: &mut Svg, from: Point, to: Point, relation: u32) {
-    let ((x1, y1), (x2, y2)) = (shorten(from, to, NODE), shorten(to, from, NODE + 1.0));
+fn edge(out: &mut Svg, from: Position, to: Position, relation: u32) {
+    let ((x1, y1), (x2, y2)) = (move_towards(from, to, NODE), move_towards(to, from, NODE + 1.0));
     let colour = COLOURS[relation as usize % COLOURS.len()];
     out.line(format_args!(
         r#"<path d="M{x1:.1} {y1:.1} {x2:.1} {y2:.1}" stroke="{colour}" stroke-width="2.2" marker-end="url(#arrow{relation})"/>"#
@@ -130,23 +130,23 @@ fn edge(out: &mut Svg, from: Point, to: Point, relation: u32) {
     ));
 }
 
-/// The two dashed links that are asked about, each bent so that it keeps clear of other nodes and of the labels of edges,
-/// and the second of the first.
-fn candidate_links(instance: &PetalsInstance, places: &[Point]) -> [String; 2] {
+/// Draws the two dashed links that are asked about. Each is bent so that it avoids other nodes and the labels of edges; the second
+/// also avoids the first.
+fn candidate_links(instance: &PetalsInstance, places: &[Position]) -> [String; 2] {
     let head = instance.head;
     let middle = |t: &Triple| {
         let (a, b) = (places[t.head as usize], places[t.tail as usize]);
         (((a.0 + b.0) / 2.0, (a.1 + b.1) / 2.0), 2.5)
     };
     // A label is smaller than a node: a distance from it counts for more.
-    let mut obstacles: Vec<(Point, f64)> = instance.triples.iter().map(middle).collect();
+    let mut obstacles: Vec<(Position, f64)> = instance.triples.iter().map(middle).collect();
     [instance.target_true, instance.target_false].map(|target| {
         let (from, to) = (places[head as usize], places[target as usize]);
         let others = places.iter().enumerate().filter(|(v, _)| *v != head as usize && *v != target as usize);
         obstacles.extend(others.map(|(_, &at)| (at, 1.0)));
-        let clearance = |control: Point| {
+        let clearance = |control: Position| {
             let points = (4..16).map(|i| on_curve(from, control, to, f64::from(i) / 16.0));
-            let to_nearest = |p: Point| obstacles.iter().map(|(o, scale)| scale * (p.0 - o.0).hypot(p.1 - o.1)).fold(f64::MAX, f64::min);
+            let to_nearest = |p: Position| obstacles.iter().map(|(o, scale)| scale * (p.0 - o.0).hypot(p.1 - o.1)).fold(f64::MAX, f64::min);
             points.map(to_nearest).fold(f64::MAX, f64::min)
         };
         let (dx, dy) = (to.0 - from.0, to.1 - from.1);
@@ -162,7 +162,7 @@ fn candidate_links(instance: &PetalsInstance, places: &[Point]) -> [String; 2] {
             }
         }
         obstacles.extend((6..16).map(|i| (on_curve(from, control, to, f64::from(i) / 16.0), 1.0)));
-        let ((x1, y1), (x2, y2)) = (shorten(from, control, NODE + 5.0), shorten(to, control, NODE + 6.0));
+        let ((x1, y1), (x2, y2)) = (move_towards(from, control, NODE + 5.0), move_towards(to, control, NODE + 6.0));
         format!(
             r#"<path d="M{x1:.1} {y1:.1}Q{:.1} {:.1} {x2:.1} {y2:.1}" fill="none" stroke="{}" stroke-width="2" stroke-dasharray="6 5" marker-end="url(#arrow{STEM_RELATION})"/>"#,
             control.0, control.1, COLOURS[STEM_RELATION as usize]
@@ -170,13 +170,13 @@ fn candidate_links(instance: &PetalsInstance, places: &[Point]) -> [String; 2] {
     })
 }
 
-/// The point at `u` from 0 to 1 of a quadratic curve.
-fn on_curve(from: Point, control: Point, to: Point, u: f64) -> Point {
+/// Returns the point at `u`, from 0 to 1, of a quadratic curve.
+fn on_curve(from: Position, control: Position, to: Position, u: f64) -> Position {
     let mix = |a: f64, b: f64, c: f64| (1.0 - u) * (1.0 - u) * a + 2.0 * u * (1.0 - u) * b + u * u * c;
     (mix(from.0, control.0, to.0), mix(from.1, control.1, to.1))
 }
 
-/// What is special about a node: fill, ring, the path of a badge, and the word for it.
+/// Marks of special nodes: fill, ring, the path of a badge, and the words in the legend.
 const HEAD: Mark = Mark("#fff3c4", "#000", "M-2 -1.5a2 2 0 1 1 3 1.7q-1 .6 -1 1.5M0 3.4v.6", "head of the query");
 const TRUE: Mark = Mark("#e2f4e2", "#008000", "M-3 0 -1 2.5 3 -2.5", "true target");
 const FALSE: Mark = Mark("#fbe3e3", "#c00000", "M-2.5 -2.5 2.5 2.5M-2.5 2.5 2.5 -2.5", "false target");
@@ -184,7 +184,7 @@ const FALSE: Mark = Mark("#fbe3e3", "#c00000", "M-2.5 -2.5 2.5 2.5M-2.5 2.5 2.5 
 struct Mark(&'static str, &'static str, &'static str, &'static str);
 
 impl Mark {
-    fn ring(&self, out: &mut Svg, (x, y): Point, radius: f64) {
+    fn ring(&self, out: &mut Svg, (x, y): Position, radius: f64) {
         let Mark(_, colour, badge, _) = self;
         out.line(format_args!(
             r#"<circle class="ring" cx="{x:.1}" cy="{y:.1}" r="{radius:.1}" fill="none" stroke="{colour}" stroke-width="2.5"/>"#
@@ -196,7 +196,7 @@ impl Mark {
     }
 }
 
-fn node(out: &mut Svg, instance: &PetalsInstance, v: NodeId, (x, y): Point) {
+fn node(out: &mut Svg, instance: &PetalsInstance, v: NodeId, (x, y): Position) {
     let mark = match v {
         _ if v == instance.target_true => Some(TRUE),
         _ if v == instance.target_false => Some(FALSE),
@@ -217,7 +217,7 @@ fn node(out: &mut Svg, instance: &PetalsInstance, v: NodeId, (x, y): Point) {
     out.line(format_args!(r#"<text x="{x:.1}" y="{:.1}" text-anchor="middle">{label}</text>"#, y + 4.0));
 }
 
-/// The permutation of the petal relations in cycle notation, from relation 1.
+/// Writes the permutation of the petal relations in cycle notation, from relation 1.
 fn cycle(permutation: &[u32]) -> String {
     let mut text = Label("r", 1).to_string();
     let mut r = permutation[1];
@@ -246,8 +246,8 @@ fn legend(out: &mut Svg, instance: &PetalsInstance, x: f64, y: f64) {
     }
 }
 
-/// The point at `distance` from `a` towards `b`.
-fn shorten(a: Point, b: Point, distance: f64) -> Point {
+/// Returns the point at `distance` from `a` towards `b`.
+fn move_towards(a: Position, b: Position, distance: f64) -> Position {
     let length = (b.0 - a.0).hypot(b.1 - a.1).max(1e-9);
     (a.0 + (b.0 - a.0) * distance / length, a.1 + (b.1 - a.1) * distance / length)
 }

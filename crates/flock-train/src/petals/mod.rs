@@ -1,5 +1,5 @@
-//! Petals: 220 small graphs that no model with deterministic relation invariants can solve (the paper's appendix on Petals,
-//! section 10 of the specification).
+//! Petals: 220 small graphs that no model with deterministic relation invariants can solve (the paper's appendix on Petals;
+//! `docs/reference/model.md`, section 10).
 //!
 //! A flower: a *stem* `b₀ → b₁ → … → b_t` of relation `r₀`, and petals that hang on `b₀`. Petal `i` has a pair of relations
 //! `(p, q)` and two sides of `l` nodes that meet in a tip; only the first edge of the second side has relation `q`:
@@ -29,9 +29,11 @@
 //! `(r⁻¹, 1)` or `(r⁻¹, 0)`, as in a run of the published code with inverses added, which solved all 44 instances sampled. The symmetry
 //! above extends to them (`r⁻¹ ↦ permutation(r)⁻¹`), so the graphs are no easier for it.
 
+mod config;
 mod drawing;
 mod run;
 
+pub use config::{PetalsConfig, PetalsProtocol};
 pub use run::{MARGIN, PetalsReport, petals};
 
 pub use drawing::svg;

@@ -1,9 +1,10 @@
-//! Training on Petals under the published protocol (section 10 of the specification).
+//! Trains and tests on Petals under the published protocol (`docs/reference/model.md`, section 10).
 //!
-//! One instance a step, in their order. Its two targets are two examples with the same query, so each is scored on walks of its
-//! own; the loss is the sum of their binary cross-entropies; nothing is hidden. After each epoch all instances are asked, and the
-//! weights of the epoch with the best accuracy are kept. The test asks every instance again with `P` passes: it is solved if the
-//! true target's logit is above the false one's by more than [`MARGIN`]. Graphs have no inverse types unless the config says so.
+//! Each step takes one instance, in order. Its two targets are two examples with the same query, so each is scored on its own walks.
+//! The loss is the sum of their binary cross-entropies. Nothing is hidden. After each epoch all instances are asked, and the weights
+//! of the epoch with the best accuracy are kept. The test asks every instance again with `P` passes. An instance is solved if the
+//! logit of its true target exceeds that of the false one by more than [`MARGIN`]. Graphs have no inverse types unless the config
+//! says so.
 //!
 //! [`PetalsProtocol::SharedWalks`] is an easier variant: both targets are scored on the walks of one query.
 
@@ -16,31 +17,32 @@ use flock_walk::Key;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::config::{PetalsConfig, PetalsProtocol, ScheduleName};
+use crate::config::ScheduleName;
 use crate::data::Order;
 use crate::learner::{Learner, StepFailure};
-use crate::metrics::{Metrics, Record};
-use crate::petals::{PetalsInstance, instances};
-use crate::run::{Event, Meter, Pending, RunContext, RunDir, TrainError, io_error, useful_macs};
+use crate::metrics::{LogLine, MetricsLog};
+use crate::petals::{PetalsConfig, PetalsInstance, PetalsProtocol, instances};
+use crate::run::{Event, Meter, RunContext, RunDir, RunningLoss, TrainError, io_error, useful_macs};
 use crate::settings::to_json;
-use crate::{BaseLoss, Example, StepInput, state};
+use crate::state;
 use flock_eval::datasets::DatasetError;
 use flock_model::checkpoint::{Metadata, Task};
 use flock_model::ensemble::{Ask, Asker};
 use flock_model::init::initial_weights;
 use flock_model::model::{Model, View};
 use flock_model::parameters::Parameters;
+use flock_model::step::{BaseLoss, Example, StepInput};
 
-/// How far the true target's logit must be above the false one's.
+/// By how much the logit of the true target must exceed that of the false one.
 pub const MARGIN: f64 = 0.1;
 
 /// Keys that may change when a run is resumed.
 const FREE: [&str; 5] = ["threads", "until_solved", "output.dir", "output.log_every", "output.save_seconds"];
 const KIND: &str = "petals";
-/// Sets the test's walks apart from those of training.
+/// Gives the test other walks than training.
 const TEST: u64 = 0x7465_7374;
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct PetalsReport {
     /// Seed of everything.
@@ -49,17 +51,17 @@ pub struct PetalsReport {
     pub epochs: u64,
     /// Instances solved.
     pub solved: usize,
-    /// Of so many.
+    /// All instances.
     pub instances: usize,
     /// Share of instances whose true target has a positive logit.
     pub accuracy_true: f64,
     /// Share of instances whose false target has a negative logit.
     pub accuracy_false: f64,
-    /// Minutes, over all sittings, the test included.
+    /// Minutes in total, the test included.
     pub minutes: f64,
-    /// How instances were asked about.
+    /// How instances were asked.
     pub protocol: PetalsProtocol,
-    /// The epoch whose weights were tested and kept.
+    /// The epoch whose weights were kept and tested.
     pub kept_epoch: u64,
     /// Mean loss of each epoch.
     pub losses: Vec<f64>,
@@ -71,11 +73,11 @@ pub struct PetalsReport {
     pub length: usize,
     /// Ensemble passes of the test.
     pub passes: u32,
-    /// The weights.
+    /// Path of the weights.
     pub model: String,
 }
 
-/// What the test of all instances found.
+/// Result of the test of all instances.
 #[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Verdict {
     solved: usize,
@@ -84,33 +86,34 @@ struct Verdict {
 }
 
 impl Verdict {
-    /// Mean over instances of: true target above zero, false target below zero.
+    /// Returns the share of targets on the right side of zero.
     fn accuracy(&self, instances: usize) -> f64 {
         (self.positive + self.negative) as f64 / (2 * instances.max(1)) as f64
     }
 }
 
-/// The weights to test and to keep.
+/// The epoch that is kept, with its weights.
 #[derive(Clone, Debug)]
-struct KeptEpoch {
+struct ChosenEpoch {
     epoch: u64,
     accuracy: f64,
     weights: Vec<f32>,
 }
 
 /// How a test ended.
-enum Outcome {
+enum TestOutcome {
     Done(Verdict),
     Unsolved,
     Stopped,
 }
 
+/// The part of the training state that is not arrays.
 #[derive(Serialize, Deserialize)]
-struct Header {
+struct PetalsHeader {
     kind: String,
     config: Value,
     step: u64,
-    pending: Pending,
+    pending: RunningLoss,
     losses: Vec<f64>,
     #[serde(default)]
     accuracies: Vec<f64>,
@@ -123,13 +126,13 @@ struct Header {
     meta: Metadata,
 }
 
-/// Trains and tests; `None` if told to stop before the end.
+/// Trains and tests. Returns `None` if the run was stopped before the end.
 pub fn petals(config: &PetalsConfig, dir: &Path, context: RunContext<'_>) -> Result<Option<PetalsReport>, TrainError> {
     let dir = RunDir::open(dir, context.resume)?;
     let all = instances(config.seed);
     let topologies: Vec<Topology> =
         all.iter().map(PetalsInstance::topology).collect::<Result<_, _>>().map_err(DatasetError::from)?;
-    let mut run = Run::start(config, dir, &all, &topologies, context)?;
+    let mut run = PetalsRun::start(config, dir, &all, &topologies, context)?;
     run.about();
     if !run.epochs()? {
         run.save()?;
@@ -138,7 +141,8 @@ pub fn petals(config: &PetalsConfig, dir: &Path, context: RunContext<'_>) -> Res
     run.report()
 }
 
-struct Run<'a, 's> {
+/// A run in progress.
+struct PetalsRun<'a, 's> {
     config: &'a PetalsConfig,
     dir: RunDir,
     instances: &'a [PetalsInstance],
@@ -146,28 +150,28 @@ struct Run<'a, 's> {
     context: RunContext<'s>,
     resumed_at: Option<u64>,
     learner: Learner,
-    pending: Pending,
+    pending: RunningLoss,
     losses: Vec<f64>,     // (epochs done)
     accuracies: Vec<f64>, // (epochs judged), published protocol only
-    kept: Option<KeptEpoch>,
+    kept: Option<ChosenEpoch>,
     verdict: Option<Verdict>, // of the weights that are kept
     tested: u64,              // the step of the last test between epochs
-    metrics: Metrics,
+    metrics: MetricsLog,
     meter: Meter,
     saved: Instant,
 }
 
-impl<'a, 's> Run<'a, 's> {
+impl<'a, 's> PetalsRun<'a, 's> {
     fn start(
         config: &'a PetalsConfig,
         dir: RunDir,
         instances: &'a [PetalsInstance],
         topologies: &'a [Topology],
         context: RunContext<'s>,
-    ) -> Result<Run<'a, 's>, TrainError> {
+    ) -> Result<PetalsRun<'a, 's>, TrainError> {
         let steps = config.epochs * instances.len() as u64;
         let old = match dir.has_state() {
-            true => Some(state::read::<Header>(&dir.state())?),
+            true => Some(state::read::<PetalsHeader>(&dir.state())?),
             false => None,
         };
         if let Some((header, _)) = &old {
@@ -176,7 +180,7 @@ impl<'a, 's> Run<'a, 's> {
                 free.push("epochs");
             }
             let mut before = header.config.clone();
-            // A run from before there was a choice.
+            // Older runs had no choice of protocol.
             if before.get("protocol").is_none() {
                 before["protocol"] = to_json(&PetalsProtocol::SharedWalks);
             }
@@ -199,16 +203,16 @@ impl<'a, 's> Run<'a, 's> {
         let parameters = Parameters::from_checkpoint(&initial_weights(meta, config.seed)?);
         let (lines, seconds) = old.as_ref().map_or((0, 0.0), |(h, _)| (h.lines, h.seconds));
         let metrics_path = dir.file("metrics.jsonl");
-        let mut run = Run {
+        let mut run = PetalsRun {
             learner: Learner::new(parameters, &config.optimiser, steps),
             resumed_at: old.as_ref().map(|(h, _)| h.step),
-            pending: Pending::default(),
+            pending: RunningLoss::default(),
             losses: Vec::new(),
             accuracies: Vec::new(),
             kept: None,
             verdict: None,
             tested: 0,
-            metrics: Metrics::resume(&metrics_path, lines).map_err(io_error(&metrics_path))?,
+            metrics: MetricsLog::resume(&metrics_path, lines).map_err(io_error(&metrics_path))?,
             meter: Meter::new(seconds, context.peak_gflops),
             saved: Instant::now(),
             config,
@@ -220,7 +224,7 @@ impl<'a, 's> Run<'a, 's> {
         match old {
             Some((header, mut arrays)) => {
                 run.kept = match header.kept {
-                    Some((epoch, accuracy)) => arrays.pop().map(|weights| KeptEpoch { epoch, accuracy, weights }),
+                    Some((epoch, accuracy)) => arrays.pop().map(|weights| ChosenEpoch { epoch, accuracy, weights }),
                     None => None,
                 };
                 let size = run.learner.parameters.values.len();
@@ -251,13 +255,13 @@ impl<'a, 's> Run<'a, 's> {
         (self.context.watch)(Event::Started { about: &[line], resumed: self.resumed_at });
     }
 
-    /// All epochs that are left; false if told to stop before the end.
+    /// Runs all epochs that are left. Returns false if the run was stopped before the end.
     fn epochs(&mut self) -> Result<bool, TrainError> {
         let per_epoch = self.instances.len() as u64;
         let steps = self.config.epochs * per_epoch;
         loop {
             let step = self.learner.step;
-            // Due until done: a test that was cut off is made up for when the run goes on.
+            // A test that was cut off is repeated when the run resumes.
             if step > 0 && step.is_multiple_of(per_epoch) && self.tested < step {
                 if !self.judge()? {
                     return Ok(false);
@@ -283,15 +287,15 @@ impl<'a, 's> Run<'a, 's> {
         }
     }
 
-    /// Keeps the weights of the epoch that has just ended, if they are to be kept, and tests them if the run may end with them.
-    /// False if told to stop before the end; nothing has changed then.
+    /// Keeps the weights of the epoch that has just ended if they are better, and tests them if the run may end with them. Returns
+    /// false if the run was stopped meanwhile; nothing has changed then.
     fn judge(&mut self) -> Result<bool, TrainError> {
         let epoch = self.losses.len() as u64;
         let weights = self.learner.shipped().values;
         let accuracy = match self.config.protocol {
             PetalsProtocol::SharedWalks => None,
             PetalsProtocol::Published => {
-                let Outcome::Done(verdict) = self.test(&weights, self.config.epoch_passes, false)? else {
+                let TestOutcome::Done(verdict) = self.test(&weights, self.config.epoch_passes, false)? else {
                     return Ok(false);
                 };
                 Some(verdict.accuracy(self.instances.len()))
@@ -304,9 +308,9 @@ impl<'a, 's> Run<'a, 's> {
         let mut verdict = if better { None } else { self.verdict };
         if better && self.config.until_solved {
             match self.test(&weights, self.config.passes, true)? {
-                Outcome::Stopped => return Ok(false),
-                Outcome::Unsolved => {}
-                Outcome::Done(done) => verdict = Some(done),
+                TestOutcome::Stopped => return Ok(false),
+                TestOutcome::Unsolved => {}
+                TestOutcome::Done(done) => verdict = Some(done),
             }
         }
         if let Some(accuracy) = accuracy {
@@ -316,13 +320,13 @@ impl<'a, 's> Run<'a, 's> {
             (self.context.watch)(Event::Note(&note));
         }
         if better {
-            self.kept = Some(KeptEpoch { epoch, accuracy: accuracy.unwrap_or(0.0), weights });
+            self.kept = Some(ChosenEpoch { epoch, accuracy: accuracy.unwrap_or(0.0), weights });
         }
         self.verdict = verdict;
         Ok(true)
     }
 
-    /// What is asked of an instance in training.
+    /// Returns the training examples of an instance.
     fn examples(&self, instance: &PetalsInstance) -> Vec<Example> {
         let (query, targets) = (instance.query(), [instance.target_true, instance.target_false]);
         match self.config.protocol {
@@ -357,7 +361,7 @@ impl<'a, 's> Run<'a, 's> {
             options: self.learner.parameters.meta.walk_options(),
             loss: loss.into(),
         };
-        let learnt = self.learner.learn(&mut *self.context.gradient, &input).map_err(|failure| match failure {
+        let stats = self.learner.learn(&mut *self.context.gradient, &input).map_err(|failure| match failure {
             StepFailure::Model(e) => e.into(),
             StepFailure::NotFinite { what, .. } => TrainError::NotFinite {
                 step: step + 1,
@@ -366,7 +370,7 @@ impl<'a, 's> Run<'a, 's> {
                 query: format!("(b{}, r0, ?)", instance.head),
             },
         })?;
-        self.pending.add(learnt.loss);
+        self.pending.add(stats.loss);
         let walks = examples.iter().map(|e| e.query.num_walks(config.walks)).sum();
         self.meter.step(clock.elapsed(), useful_macs(walks, config.length, config.updates));
         let progress = self.meter.progress(self.learner.step, steps, self.pending.mean());
@@ -379,7 +383,7 @@ impl<'a, 's> Run<'a, 's> {
         self.losses.push(loss);
         let (steps_per_s, ratio) = self.meter.speed();
         let (step, seconds) = (self.learner.step, self.meter.seconds());
-        let record = Record { step, seconds, loss: Some(loss), steps_per_s, ratio, ..Record::default() };
+        let record = LogLine { step, seconds, loss: Some(loss), steps_per_s, ratio, ..LogLine::default() };
         self.metrics.append(&record).map_err(io_error(&self.dir.file("metrics.jsonl")))?;
         (self.context.watch)(Event::Logged(&record));
         let note = format!("epoch {} of {}: loss {loss:.4}", self.losses.len(), self.config.epochs);
@@ -387,12 +391,12 @@ impl<'a, 's> Run<'a, 's> {
         Ok(())
     }
 
-    /// Asks every instance; with `all_or_nothing` gives up at the first that is not solved.
-    fn test(&mut self, weights: &[f32], passes: u32, all_or_nothing: bool) -> Result<Outcome, TrainError> {
+    /// Asks every instance. With `all_or_nothing`, stops at the first that is not solved.
+    fn test(&mut self, weights: &[f32], passes: u32, all_or_nothing: bool) -> Result<TestOutcome, TrainError> {
         let tested = self.learner.parameters.with_values(weights.to_vec());
         let model = Model::new(&tested.to_checkpoint()?, self.context.engine)?;
         let c = self.config;
-        // Two rows of a batch have walks of their own, as in training; else both targets are read off one row.
+        // Published: two rows with their own walks, as in training. Else both targets are read from one row.
         let rows = if c.protocol == PetalsProtocol::Published { 2 } else { 1 };
         let mut verdict = Verdict { solved: 0, positive: 0, negative: 0 };
         for (i, (instance, topology)) in self.instances.iter().zip(self.topologies).enumerate() {
@@ -409,18 +413,18 @@ impl<'a, 's> Run<'a, 's> {
             verdict.negative += usize::from(no < 0.0);
             (self.context.watch)(Event::Testing { done: i + 1, total: self.instances.len() });
             if all_or_nothing && verdict.solved <= i {
-                return Ok(Outcome::Unsolved);
+                return Ok(TestOutcome::Unsolved);
             }
             if self.context.stop.load(Ordering::Relaxed) {
-                return Ok(Outcome::Stopped);
+                return Ok(TestOutcome::Stopped);
             }
         }
-        Ok(Outcome::Done(verdict))
+        Ok(TestOutcome::Done(verdict))
     }
 
     fn save(&mut self) -> Result<(), TrainError> {
         self.metrics.sync().map_err(io_error(&self.dir.file("metrics.jsonl")))?;
-        let header = Header {
+        let header = PetalsHeader {
             kind: KIND.to_string(),
             config: to_json(self.config),
             step: self.learner.step,
@@ -441,7 +445,7 @@ impl<'a, 's> Run<'a, 's> {
         Ok(())
     }
 
-    /// Tests, unless that has been done; `None` if told to stop meanwhile.
+    /// Tests, unless that has been done. Returns `None` if the run was stopped meanwhile.
     fn report(mut self) -> Result<Option<PetalsReport>, TrainError> {
         let (kept_epoch, weights) = match &self.kept {
             Some(kept) => (kept.epoch, kept.weights.clone()),
@@ -450,7 +454,9 @@ impl<'a, 's> Run<'a, 's> {
         let verdict = match self.verdict {
             Some(verdict) => verdict,
             None => {
-                let Outcome::Done(verdict) = self.test(&weights, self.config.passes, false)? else { return Ok(None) };
+                let TestOutcome::Done(verdict) = self.test(&weights, self.config.passes, false)? else {
+                    return Ok(None);
+                };
                 self.verdict = Some(verdict);
                 self.save()?;
                 verdict

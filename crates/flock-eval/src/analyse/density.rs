@@ -1,36 +1,36 @@
-//! Gain over another system against the density of graphs, and how sure the correlation is.
+//! The gain over another system against the density of graphs, with the significance of the correlation.
 
 use serde::Serialize;
 
-use crate::datasets::{Group, registry};
+use crate::datasets::{DatasetGroup, registry};
 
-/// A dataset in the picture.
+/// The gain on one dataset.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Gain {
-    /// Its name.
+    /// Name of the dataset.
     pub dataset: String,
-    /// Its group.
-    pub group: Group,
+    /// Group of the dataset.
+    pub group: DatasetGroup,
     /// |E| / (|V| (|V| − 1)) of the test graph.
     pub density: f64,
-    /// ours / theirs − 1, of MRR.
+    /// Relative gain in MRR: ours / theirs − 1.
     pub gain: f64,
 }
 
-/// A straight line through points, and how well they follow it.
+/// A straight line fitted to points, and how well they follow it.
 #[derive(Copy, Clone, Debug, PartialEq, Serialize)]
 pub struct Fit {
-    /// Where the line starts.
+    /// Value of the line at 0.
     pub intercept: f64,
-    /// How it rises.
+    /// Slope of the line.
     pub slope: f64,
     /// Pearson's correlation.
     pub r: f64,
-    /// Two-sided probability of one as strong if there were none.
+    /// Two-sided p-value of that correlation.
     pub p: f64,
 }
 
-/// Gains on datasets of the registry that both have; Metafam is left out, as in the paper.
+/// Computes the gains on the registry's datasets that both lists have. Metafam is left out, as in the paper.
 pub fn gains(ours: &[(&str, f64)], theirs: &[(&str, f64)]) -> Vec<Gain> {
     let gain = |(name, mrr): &(&str, f64)| {
         let entry = registry::find(name).filter(|e| e.name != "Metafam")?;
@@ -40,7 +40,7 @@ pub fn gains(ours: &[(&str, f64)], theirs: &[(&str, f64)]) -> Vec<Gain> {
     ours.iter().filter_map(gain).collect()
 }
 
-/// Least squares; `None` for fewer than three points, or if all are level or above each other.
+/// Fits a line by least squares. Returns `None` for fewer than three points, or if all have the same x or the same y.
 pub fn fit(points: &[(f64, f64)]) -> Option<Fit> {
     let n = points.len() as f64;
     let (mx, my) = (points.iter().map(|p| p.0).sum::<f64>() / n, points.iter().map(|p| p.1).sum::<f64>() / n);

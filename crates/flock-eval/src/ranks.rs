@@ -1,15 +1,19 @@
-//! One row per question and answer, on disk: what strata, other metrics and comparisons of two models are made from.
+//! A file of ranks: one row per question and answer. Two such files are what a comparison of two models needs.
 //!
-//! A file is tab-separated with a header line. Tabs, line ends and backslashes in names are escaped as `\t`, `\n`, `\r` and `\\`.
+//! The file is tab-separated and has a header line. Tabs, line ends and backslashes in names are written as `\t`, `\n`, `\r` and
+//! `\\`.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::EvalError;
-use super::metrics::Placed;
-use super::questions::{Item, Side};
-use super::strata::Stratum;
+use csv::StringRecord;
+
+use crate::error::EvalError;
+use crate::questions::{AskedSide, TestAnswer};
+use crate::rank::AnswerRank;
+use crate::rows::{Separator, TableRow, rows};
+use crate::strata::Stratum;
 use flock_model::checkpoint::Task;
 
 /// The columns, in order.
@@ -30,40 +34,40 @@ pub const COLUMNS: [&str; 14] = [
     "distance",
 ];
 
-/// A row: which question, and where its answer came.
+/// A row of the file: a question and the rank of its answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RankRow {
     /// Name of the dataset.
     pub dataset: String,
-    /// What was predicted.
+    /// The task.
     pub task: Task,
     /// `valid` or `test`.
     pub split: String,
-    /// Names of the triple.
+    /// Names of head, relation and tail.
     pub triple: [String; 3],
-    /// What of it was asked for.
-    pub side: Side,
-    /// The answer's place, ties against it.
+    /// The part of the triple that was asked for.
+    pub side: AskedSide,
+    /// Rank of the answer, with ties counted against it.
     pub rank: f64,
     /// Rivals with the same score.
     pub ties: u32,
     /// The answer's mean logit.
     pub score: f64,
-    /// Candidates that were ranked, the answer included.
+    /// Number of candidates, the answer included.
     pub candidates: u32,
     /// Whether a walk reached the answer.
     pub reached: bool,
-    /// What kind of question it was.
+    /// The kind of question.
     pub stratum: Stratum,
 }
 
 impl RankRow {
-    /// The row of an item that was placed.
+    /// Makes the row of an answer. `place` has dataset, task and split; `triple` has the names of head, relation and tail.
     pub fn new(
         place: (&str, Task, &str),
         triple: [&str; 3],
-        item: &Item,
-        placed: &Placed,
+        answer: &TestAnswer,
+        rank: &AnswerRank,
         stratum: Stratum,
     ) -> RankRow {
         let (dataset, task, split) = place;
@@ -72,18 +76,18 @@ impl RankRow {
             task,
             split: split.to_string(),
             triple: triple.map(String::from),
-            side: item.side,
-            rank: placed.rank.pessimistic(),
-            ties: placed.rank.ties,
-            score: placed.score,
-            candidates: placed.rivals + 1,
-            reached: placed.reached,
+            side: answer.side,
+            rank: rank.rank.pessimistic(),
+            ties: rank.rank.ties,
+            score: rank.score,
+            candidates: rank.rivals + 1,
+            reached: rank.reached,
             stratum,
         }
     }
 
-    /// What two rows of the same question share.
-    fn question(&self) -> (&str, Task, &str, &[String; 3], Side) {
+    /// Returns what identifies the question.
+    fn question(&self) -> (&str, Task, &str, &[String; 3], AskedSide) {
         (&self.dataset, self.task, &self.split, &self.triple, self.side)
     }
 }
@@ -95,28 +99,28 @@ pub fn write_header(out: &mut dyn Write) -> io::Result<()> {
 
 /// Writes a row.
 pub fn write_row(out: &mut dyn Write, row: &RankRow) -> io::Result<()> {
-    let [head, relation, tail] = row.triple.each_ref().map(|name| escape(name));
+    let [head, relation, tail] = row.triple.each_ref().map(|name| escape_name(name));
     let flag = |b: Option<bool>| b.map_or("", |b| if b { "1" } else { "0" });
     let side = match row.side {
-        Side::Head => "head",
-        Side::Tail => "tail",
-        Side::Relation => "relation",
+        AskedSide::Head => "head",
+        AskedSide::Tail => "tail",
+        AskedSide::Relation => "relation",
     };
     let RankRow { dataset, task, split, rank, ties, score, candidates, reached, stratum, .. } = row;
     let (reached, half) = (u8::from(*reached), flag(stratum.half_link));
     let distance = stratum.distance.map_or(String::new(), |d| d.to_string());
-    let dataset = escape(dataset);
+    let dataset = escape_name(dataset);
     writeln!(
         out,
         "{dataset}\t{task}\t{split}\t{head}\t{relation}\t{tail}\t{side}\t{rank}\t{ties}\t{score}\t{candidates}\t{reached}\t{half}\t{distance}"
     )
 }
 
-fn escape(name: &str) -> String {
+fn escape_name(name: &str) -> String {
     name.replace('\\', "\\\\").replace('\t', "\\t").replace('\n', "\\n").replace('\r', "\\r")
 }
 
-fn unescape(text: &str) -> String {
+fn unescape_name(text: &str) -> String {
     let (mut name, mut chars) = (String::with_capacity(text.len()), text.chars());
     while let Some(c) = chars.next() {
         match (c, c == '\\') {
@@ -138,24 +142,20 @@ pub fn read(path: &Path) -> Result<Vec<RankRow>, EvalError> {
     let file = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|source| EvalError::File { file: file.clone(), source })?;
     let wrong = |line: usize, reason: &str| EvalError::Ranks { file: file.clone(), line, reason: reason.to_string() };
-    let mut lines = text.lines();
-    let header: Vec<&str> = lines.next().unwrap_or_default().split('\t').collect();
-    if header != COLUMNS {
-        return Err(wrong(1, "expected the columns of eval --ranks"));
+    let mut rows = rows(&text, Separator::Tab);
+    if !rows.next().is_some_and(|header| header.fields == COLUMNS[..]) {
+        return Err(EvalError::RankColumns { file });
     }
-    let mut rows = Vec::new();
-    for (number, line) in (2..).zip(lines) {
-        let cells: Vec<&str> = line.split('\t').collect();
-        if cells.len() != COLUMNS.len() {
-            return Err(wrong(number, &format!("expected {} columns, found {}", COLUMNS.len(), cells.len())));
+    rows.map(|TableRow { line, fields }| {
+        if fields.len() != COLUMNS.len() {
+            return Err(wrong(line, &format!("expected {} columns, found {}", COLUMNS.len(), fields.len())));
         }
-        let row = parse(&cells).ok_or_else(|| wrong(number, "a value that its column cannot have"))?;
-        rows.push(row);
-    }
-    Ok(rows)
+        parse(&fields).ok_or_else(|| wrong(line, "a value that its column cannot have"))
+    })
+    .collect()
 }
 
-fn parse(cells: &[&str]) -> Option<RankRow> {
+fn parse(cells: &StringRecord) -> Option<RankRow> {
     let flag = |text: &str| match text {
         "" => Some(None),
         "0" => Some(Some(false)),
@@ -164,28 +164,28 @@ fn parse(cells: &[&str]) -> Option<RankRow> {
     };
     let rank: f64 = cells[7].parse().ok()?;
     Some(RankRow {
-        dataset: unescape(cells[0]),
-        task: match cells[1] {
+        dataset: unescape_name(&cells[0]),
+        task: match &cells[1] {
             "entity" => Task::Entity,
             "relation" => Task::Relation,
             _ => return None,
         },
         split: cells[2].to_string(),
-        triple: [cells[3], cells[4], cells[5]].map(unescape),
-        side: match cells[6] {
-            "head" => Side::Head,
-            "tail" => Side::Tail,
-            "relation" => Side::Relation,
+        triple: [&cells[3], &cells[4], &cells[5]].map(unescape_name),
+        side: match &cells[6] {
+            "head" => AskedSide::Head,
+            "tail" => AskedSide::Tail,
+            "relation" => AskedSide::Relation,
             _ => return None,
         },
         rank: (rank >= 1.0 && rank.is_finite()).then_some(rank)?,
         ties: cells[8].parse().ok()?,
         score: cells[9].parse().ok()?,
         candidates: cells[10].parse().ok()?,
-        reached: flag(cells[11])??,
+        reached: flag(&cells[11])??,
         stratum: Stratum {
-            half_link: flag(cells[12])?,
-            distance: match cells[13] {
+            half_link: flag(&cells[12])?,
+            distance: match &cells[13] {
                 "" => None,
                 text => Some(text.parse().ok()?),
             },
@@ -193,23 +193,23 @@ fn parse(cells: &[&str]) -> Option<RankRow> {
     })
 }
 
-/// Reciprocal ranks of the same questions in two files.
+/// The questions that two files share, with their reciprocal ranks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pairs {
-    /// By dataset and task, in the order of the first file: a list of triples, each with the reciprocal ranks of its sides.
+    /// One entry per dataset and task, in the order of the first file.
     pub datasets: Vec<PairedDataset>,
-    /// Questions of one file that the other lacks.
+    /// Number of questions that only one of the files has.
     pub unpaired: usize,
 }
 
-/// The questions of one dataset that two files have.
+/// The triples of one dataset that two files share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PairedDataset {
     /// Name of the dataset.
     pub dataset: String,
-    /// What was predicted.
+    /// The task.
     pub task: Task,
-    /// Of each triple: reciprocal ranks in the first and in the second file, summed over its sides, and the number of sides.
+    /// For each triple: the reciprocal ranks in the first and in the second file, summed over its sides, and the number of sides.
     pub triples: Vec<(f64, f64, u32)>,
 }
 
@@ -245,11 +245,11 @@ mod tests {
     use super::*;
     use crate::rank::Rank;
 
-    fn row(dataset: &str, head: &str, side: Side, higher: u32) -> RankRow {
+    fn row(dataset: &str, head: &str, side: AskedSide, higher: u32) -> RankRow {
         let rank = Rank { higher, ties: 1 };
-        let placed = Placed { rank, filtered: rank, reached: higher < 3, score: -0.125, rivals: 9 };
-        let item = Item { answer: 0, side, relation: 0, triple: 0 };
-        let stratum = Stratum { half_link: (side != Side::Relation).then_some(higher == 0), distance: Some(2) };
+        let placed = AnswerRank { rank, filtered: rank, reached: higher < 3, score: -0.125, rivals: 9 };
+        let item = TestAnswer { answer: 0, side, relation: 0, triple: 0 };
+        let stratum = Stratum { half_link: (side != AskedSide::Relation).then_some(higher == 0), distance: Some(2) };
         RankRow::new((dataset, Task::Entity, "valid"), [head, "r\\1", "t"], &item, &placed, stratum)
     }
 
@@ -257,9 +257,9 @@ mod tests {
     fn rows_come_back_as_they_were() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("ranks.tsv");
-        let mut far = row("d", "far\taway\n", Side::Tail, 7);
+        let mut far = row("d", "far\taway\n", AskedSide::Tail, 7);
         far.stratum.distance = None;
-        let rows = vec![row("d", "a", Side::Head, 0), far, row("e\\n", "", Side::Relation, 3)];
+        let rows = vec![row("d", "a", AskedSide::Head, 0), far, row("e\\n", "", AskedSide::Relation, 3)];
         let mut bytes = Vec::new();
         write_header(&mut bytes).unwrap();
         rows.iter().for_each(|row| write_row(&mut bytes, row).unwrap());
@@ -271,7 +271,7 @@ mod tests {
         for (from, to, error) in [
             ("\thead\t2", "\tfoot\t2", ":2: a value that its column cannot have"),
             ("\t2\t1\t-0.125", "\t0\t1\t-0.125", ":2: a value"),
-            ("dataset\t", "data\t", ":1: expected the columns of eval --ranks"),
+            ("dataset\t", "data\t", ":1: expected the columns of a file of ranks"),
             ("\t10\t1\t1\t2\n", "\t10\t1\t1\n", ":2: expected 14 columns, found 13"),
         ] {
             std::fs::write(&path, text.replacen(from, to, 1)).unwrap();
@@ -283,16 +283,16 @@ mod tests {
     #[test]
     fn pairs_by_question() {
         let ours = [
-            row("d", "a", Side::Head, 0),
-            row("d", "a", Side::Tail, 2),
-            row("d", "b", Side::Tail, 0),
-            row("e", "a", Side::Tail, 0),
+            row("d", "a", AskedSide::Head, 0),
+            row("d", "a", AskedSide::Tail, 2),
+            row("d", "b", AskedSide::Tail, 0),
+            row("e", "a", AskedSide::Tail, 0),
         ];
         let theirs = [
-            row("d", "b", Side::Tail, 2),
-            row("d", "a", Side::Head, 2),
-            row("d", "a", Side::Tail, 0),
-            row("f", "a", Side::Tail, 0),
+            row("d", "b", AskedSide::Tail, 2),
+            row("d", "a", AskedSide::Head, 2),
+            row("d", "a", AskedSide::Tail, 0),
+            row("f", "a", AskedSide::Tail, 0),
         ];
         let pairs = pair(&ours, &theirs);
         // Ranks are higher + 2: reciprocals 1/2 and 1/4.

@@ -1,0 +1,259 @@
+//! Published numbers, to put beside ours: a built-in table, or a file.
+//!
+//! The built-in table, `published.csv`, has the results of ULTRA, TRIX and Flock on each graph, for
+//! both tasks, zero-shot and fine-tuned, as the Flock paper prints them.
+//!
+//! A file is a CSV with columns `dataset`, `split` and any number of `system_metric`, such as
+//! `flock_mrr` or `ultra_hits10`. The last system is the one that differences are taken from.
+
+use std::path::Path;
+
+use crate::metrics::Metric;
+use crate::rows::{Separator, rows};
+use flock_model::checkpoint::Task;
+
+/// The built-in table: task, setting, dataset, metric, then a column for each system.
+const BUILT_IN: &str = include_str!("published.csv");
+
+/// Why a file of published numbers cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PublishedError {
+    /// The file cannot be read.
+    #[error("{file}: {source}")]
+    Io {
+        /// The file.
+        file: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The columns are not those of published numbers.
+    #[error(
+        "{file}:1: expected columns dataset, split and system_metric such as flock_mrr or flock_hits10, found {found:?}"
+    )]
+    Columns {
+        /// The file.
+        file: String,
+        /// The first row.
+        found: String,
+    },
+    /// A row does not fit the columns.
+    #[error("{file}:{line}: {reason}")]
+    Row {
+        /// The file.
+        file: String,
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// How the systems of a published table were trained for a graph.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum PublishedSetting {
+    /// One model for all graphs, which has not seen the graph.
+    ZeroShot,
+    /// The model was fine-tuned on the graph.
+    FineTuned,
+}
+
+impl PublishedSetting {
+    /// Returns the word in the built-in table.
+    fn word(self) -> &'static str {
+        match self {
+            PublishedSetting::ZeroShot => "zero_shot",
+            PublishedSetting::FineTuned => "fine_tuned",
+        }
+    }
+}
+
+/// Published numbers of several systems on many datasets.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PublishedNumbers {
+    pub(crate) systems: Vec<String>,
+    pub(crate) metrics: Vec<Metric>,
+    rows: Vec<(String, Vec<Option<f64>>)>, // dataset, (metrics × systems)
+}
+
+impl PublishedNumbers {
+    /// Returns the built-in numbers of a task.
+    pub fn built_in(task: Task, setting: PublishedSetting) -> PublishedNumbers {
+        let (task, setting) = (task.to_string(), setting.word());
+        let mut numbers = PublishedNumbers::default();
+        let mut cells = Vec::new();
+        for (number, row) in rows(BUILT_IN, Separator::Comma).enumerate() {
+            let fields: Vec<&str> = row.fields.iter().collect();
+            let [of_task, of_setting, dataset, metric, values @ ..] = &fields[..] else { continue };
+            if number == 0 {
+                numbers.systems = values.iter().map(|s| s.to_string()).collect();
+            } else if *of_task == task && *of_setting == setting {
+                // A test reads every row.
+                let Some(metric) = Metric::parse(metric) else { continue };
+                if !numbers.metrics.contains(&metric) {
+                    numbers.metrics.push(metric);
+                }
+                for (system, value) in values.iter().enumerate() {
+                    cells.push((dataset.to_string(), metric, system, value.parse().ok()));
+                }
+            }
+        }
+        for (dataset, metric, system, value) in cells {
+            // The rows of a dataset stand together.
+            if numbers.rows.last().is_none_or(|(name, _)| *name != dataset) {
+                numbers.rows.push((dataset, numbers.empty_row()));
+            }
+            let place = numbers.place(metric, system);
+            if let Some((_, values)) = numbers.rows.last_mut() {
+                values[place] = value;
+            }
+        }
+        numbers
+    }
+
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<PublishedNumbers, PublishedError> {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|source| PublishedError::Io { file: file.clone(), source })?;
+        PublishedNumbers::parse(&file, &text)
+    }
+
+    /// Parses the text of a file. Errors call it `file`.
+    pub fn parse(file: &str, text: &str) -> Result<PublishedNumbers, PublishedError> {
+        let mut rows = rows(text, Separator::Comma);
+        let header = rows.next().map(|row| row.fields).unwrap_or_default();
+        let columns: Vec<&str> = header.iter().map(str::trim).collect();
+        let bad = || PublishedError::Columns { file: file.to_string(), found: columns.join(",") };
+        let mut numbers = PublishedNumbers::default();
+        let mut places = Vec::new(); // column, metric, system
+        for (column, name) in columns.iter().enumerate().filter(|(_, name)| !["dataset", "split"].contains(name)) {
+            let (system, metric) = name.rsplit_once('_').ok_or_else(bad)?;
+            let metric = Metric::parse(metric).ok_or_else(bad)?;
+            let known = numbers.systems.iter().position(|s| s == system);
+            let system = known.unwrap_or_else(|| {
+                numbers.systems.push(system.to_string());
+                numbers.systems.len() - 1
+            });
+            if !numbers.metrics.contains(&metric) {
+                numbers.metrics.push(metric);
+            }
+            places.push((column, metric, system));
+        }
+        let dataset = columns.iter().position(|c| *c == "dataset").filter(|_| !places.is_empty()).ok_or_else(bad)?;
+        for row in rows {
+            let cells: Vec<&str> = row.fields.iter().map(str::trim).collect();
+            // A line of blanks.
+            if cells == [""] {
+                continue;
+            }
+            let wrong = |reason: String| PublishedError::Row { file: file.to_string(), line: row.line, reason };
+            if cells.len() != columns.len() {
+                return Err(wrong(format!("expected {} fields, found {}", columns.len(), cells.len())));
+            }
+            let mut values = numbers.empty_row();
+            for (column, metric, system) in &places {
+                let cell = cells[*column];
+                if !cell.is_empty() {
+                    let value = cell.parse().map_err(|_| wrong(format!("expected a number, found {cell:?}")))?;
+                    values[numbers.place(*metric, *system)] = Some(value);
+                }
+            }
+            numbers.rows.push((cells[dataset].to_string(), values));
+        }
+        Ok(numbers)
+    }
+
+    /// Makes a row without values.
+    fn empty_row(&self) -> Vec<Option<f64>> {
+        vec![None; self.metrics.len() * self.systems.len()]
+    }
+
+    /// Returns where a row has the value of a metric and a system. The metric must be one of the table's.
+    fn place(&self, metric: Metric, system: usize) -> usize {
+        self.metrics.iter().position(|m| *m == metric).map_or(0, |m| m * self.systems.len()) + system
+    }
+
+    /// Returns the systems, in the order of the table.
+    pub fn systems(&self) -> &[String] {
+        &self.systems
+    }
+
+    /// Returns the MRR of one system on each dataset that it has one for, in the order of the table.
+    pub fn mrr(&self, system: &str) -> Vec<(&str, f64)> {
+        let column =
+            self.metrics.iter().position(|m| *m == Metric::Mrr).zip(self.systems.iter().position(|s| s == system));
+        let Some((metric, system)) = column else { return Vec::new() };
+        let at = metric * self.systems.len() + system;
+        self.rows.iter().filter_map(|(name, values)| Some((name.as_str(), values[at]?))).collect()
+    }
+
+    /// Returns the values of a dataset: for each metric, those of each system.
+    pub(crate) fn row(&self, dataset: &str) -> Option<&[Option<f64>]> {
+        self.rows.iter().find(|(name, _)| name == dataset).map(|(_, values)| values.as_slice())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datasets::{DatasetGroup, registry};
+
+    #[test]
+    fn errors_name_line_and_rule() {
+        let error = |text: &str| PublishedNumbers::parse("p.csv", text).unwrap_err().to_string();
+        assert!(error("dataset,mrr\n").starts_with("p.csv:1: expected columns dataset, split and system_metric"));
+        assert!(error("").starts_with("p.csv:1:"));
+        assert_eq!(error("dataset,a_mrr\nx,0.1\ny\n"), "p.csv:3: expected 2 fields, found 1");
+        assert_eq!(error("dataset,a_mrr\nx,high\n"), "p.csv:2: expected a number, found \"high\"");
+    }
+
+    #[test]
+    fn names_in_quotes_may_have_commas() {
+        let numbers = PublishedNumbers::parse("p.csv", "dataset,a_mrr\n\"x, y\",0.25\nz,\n").unwrap();
+        assert_eq!(numbers.mrr("a"), [("x, y", 0.25)]);
+    }
+
+    const ALL: [(Task, PublishedSetting, &str); 4] = [
+        (Task::Entity, PublishedSetting::ZeroShot, "entity_zeroshot"),
+        (Task::Entity, PublishedSetting::FineTuned, "entity_finetuned"),
+        (Task::Relation, PublishedSetting::ZeroShot, "relation_zeroshot"),
+        (Task::Relation, PublishedSetting::FineTuned, "relation_finetuned"),
+    ];
+
+    #[test]
+    fn every_built_in_number_is_there_and_of_a_known_graph() {
+        for (task, setting, name) in ALL {
+            let numbers = PublishedNumbers::built_in(task, setting);
+            assert_eq!(numbers.systems, ["ultra", "trix", "flock"]);
+            // The paper prints MRR with Hits@10 for entities and with Hits@1 for relations.
+            let second = if task == Task::Entity { Metric::Hits10 } else { Metric::Hits1 };
+            assert_eq!(numbers.metrics, [Metric::Mrr, second], "{name}");
+            // 54 graphs to evaluate on. The 3 pretraining graphs have no zero-shot numbers.
+            let graphs = |e: &&registry::RegistryEntry| {
+                setting == PublishedSetting::FineTuned || e.group != DatasetGroup::Pretraining
+            };
+            let mut want: Vec<&str> = registry::entries().iter().filter(graphs).map(|e| e.name).collect();
+            let mut have: Vec<&str> = numbers.rows.iter().map(|(dataset, _)| dataset.as_str()).collect();
+            want.sort_unstable();
+            have.sort_unstable();
+            assert_eq!(have, want, "{name}");
+            let share = |v: &Option<f64>| v.is_some_and(|v| (0.0..=1.0).contains(&v));
+            assert!(numbers.rows.iter().all(|(_, values)| values.len() == 6 && values.iter().all(share)), "{name}");
+        }
+        // By task and setting: 54 and 57 graphs, two metrics each, for two tasks; and the header.
+        assert_eq!(rows(BUILT_IN, Separator::Comma).count(), 1 + 2 * 2 * (54 + 57));
+    }
+
+    #[test]
+    fn built_in_numbers_are_the_published_ones() {
+        let shared = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/published"));
+        if !shared.is_dir() {
+            eprintln!("skipped: ../shared/published not found");
+            return;
+        }
+        for (task, setting, name) in ALL {
+            let file = PublishedNumbers::read(&shared.join(format!("{name}.csv"))).unwrap();
+            assert_eq!(PublishedNumbers::built_in(task, setting), file, "{name}");
+        }
+    }
+}

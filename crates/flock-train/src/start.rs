@@ -1,0 +1,105 @@
+//! The first weights of a run: initial weights or a checkpoint, with the metadata that the run's checkpoints will have.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::config::{TrainConfig, WalkCount};
+use crate::run::{BUNDLED, TrainError};
+use crate::settings::to_json;
+use flock_eval::datasets::Fingerprint;
+use flock_model::checkpoint::{Checkpoint, Metadata, Task};
+use flock_model::files::sha256_hex;
+use flock_model::init::initial_weights;
+
+/// Hashes the part of a config that changes the weights.
+pub(crate) fn config_hash(config: &TrainConfig) -> String {
+    let mut config = config.clone();
+    config.threads = None;
+    config.steps = 0;
+    config.output = Default::default();
+    sha256_hex(to_json(&config).to_string().as_bytes())
+}
+
+/// Returns the weights that training starts from, with the metadata that its checkpoints will have.
+pub(crate) fn first_weights(
+    config: &TrainConfig,
+    graphs: &[Fingerprint],
+    bundled: Option<fn(Task) -> Checkpoint>,
+) -> Result<Checkpoint, TrainError> {
+    let count = graphs.len().max(1) as f64;
+    let mean_nodes = graphs.iter().map(|g| f64::from(g.entities)).sum::<f64>() / count;
+    let mean_triples = graphs.iter().map(|g| g.triples as f64).sum::<f64>() / count;
+    let names = graphs.iter().map(|g| g.name.clone());
+    let note = |how: String| {
+        let version = env!("CARGO_PKG_VERSION");
+        let made = format!("{how} by flock-kg {version}, seed {}, config {}", config.seed, &config_hash(config)[..12]);
+        Some(config.model.note.as_ref().map_or(made.clone(), |note| format!("{note}; {made}")))
+    };
+    let Some(path) = &config.model.from else {
+        let published = Metadata::published(config.task);
+        let mut meta = Metadata {
+            updates: config.model.updates.unwrap_or(published.updates),
+            length: config.model.length.unwrap_or(published.length),
+            processor: config.model.processor.unwrap_or(published.processor),
+            consensus: config.model.consensus.unwrap_or(published.consensus),
+            balanced_on_query_relation: config.walks.balanced_on_query_relation,
+            backtrack: config.walks.backtrack,
+            all_at_query: config.walks.all_at_query,
+            n_train: config.walks.n_train,
+            mean_nodes,
+            mean_triples,
+            graphs: names.collect(),
+            licence: "MIT OR Apache-2.0".to_string(),
+            note: note("trained".to_string()),
+            ..published
+        };
+        config.walks.set_restarts(&mut meta);
+        return Ok(initial_weights(meta, config.seed)?);
+    };
+    let mut checkpoint = match bundled {
+        Some(bundled) if path == Path::new(BUNDLED) => bundled(config.task),
+        _ => Checkpoint::read(path)?,
+    };
+    let meta = &mut checkpoint.meta;
+    let start = |reason: String| Err(TrainError::Start { file: path.display().to_string(), reason });
+    if meta.task != config.task {
+        return start(format!("predicts {}, but the config has task = \"{}\"", plural(meta.task), config.task));
+    }
+    let asked = &config.model;
+    let sizes = [
+        ("updates", asked.updates.map(Value::from), Value::from(meta.updates)),
+        ("length", asked.length.map(Value::from), Value::from(meta.length)),
+        ("processor", asked.processor.as_ref().map(to_json), to_json(&meta.processor)),
+        ("consensus", asked.consensus.as_ref().map(to_json), to_json(&meta.consensus)),
+    ];
+    for (key, asked, has) in sizes {
+        if let Some(asked) = asked.filter(|asked| *asked != has) {
+            return start(format!("has {key} {has}, but the config has model.{key} = {asked}"));
+        }
+    }
+    // A model that was trained with such walks keeps the switch.
+    meta.balanced_on_query_relation |= config.walks.balanced_on_query_relation;
+    meta.backtrack |= config.walks.backtrack;
+    meta.all_at_query |= config.walks.all_at_query;
+    config.walks.set_restarts(meta);
+    // With its own rule the model gets as many walks at test time as in training. A fixed count becomes a rule that gives this count
+    // on these graphs. A count for pieces says nothing about whole graphs.
+    if let (WalkCount::Fixed(n), None) = (config.walks.n, config.data.subgraph) {
+        (meta.n_train, meta.mean_nodes, meta.mean_triples) = (n, mean_nodes, mean_triples);
+    }
+    for name in names {
+        if !meta.graphs.contains(&name) {
+            meta.graphs.push(name);
+        }
+    }
+    meta.note = note(format!("trained further from {}", &checkpoint.hash[..12]));
+    Ok(checkpoint)
+}
+
+fn plural(task: Task) -> &'static str {
+    match task {
+        Task::Entity => "entities",
+        Task::Relation => "relations",
+    }
+}
