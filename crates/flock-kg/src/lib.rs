@@ -15,7 +15,7 @@ pub use flock_eval::{chart as plot, datasets};
 pub use flock_graph as graph;
 pub use flock_kernels as kernels;
 pub use flock_model::{
-    base_walks, bench, checkpoint, ensemble, gradient, import, init, model, parameters, plain, plain_gradient, update,
+    base_walks, bench, checkpoint, ensemble, gradient, import, init, model, parameters, plain, update,
 };
 #[cfg(feature = "train")]
 pub use flock_train as train;

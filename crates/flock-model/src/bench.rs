@@ -14,12 +14,12 @@ use serde::Serialize;
 
 use crate::checkpoint::{Checkpoint, Metadata, Task};
 use crate::ensemble::{Ask, Asker};
-use crate::gradient::FastGradient;
+use crate::fast::backward::FastGradient;
+use crate::fast::pass::{Model, View};
+use crate::fast::update::Stages;
 use crate::init::initial_weights;
-use crate::model::{Model, View};
 use crate::parameters::Parameters;
 use crate::step::{BaseLoss, Example, Gradient, StepInput};
-use crate::update::Stages;
 
 /// Multiply-adds per walk position and update, by the definition: GRU 49,152, its output layer 8,192, feed-forward
 /// 36,864, `from_*` 8,192, `to_*` 8,192, logits 512.

@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use flock_walk::WalkQuery;
 use rayon::prelude::*;
 
-use crate::model::{Draw, Model, ModelError, PassBuffers, PassScores, View};
-use crate::update::{Stages, Team};
+use crate::fast::pass::{Draw, Model, ModelError, PassBuffers, PassScores, View};
+use crate::fast::update::{Stages, Team};
 
 /// How a query is asked.
 #[derive(Clone, Copy, Debug)]

@@ -1,12 +1,12 @@
 //! One training step seen from outside: a batch of examples and a loss go in, a gradient comes out.
 //!
-//! Whoever implements [`Gradient`] can train: [`FastGradient`](crate::gradient::FastGradient), and
-//! [`PlainGradient`](crate::plain_step::PlainGradient), which defines it.
+//! Whoever implements [`Gradient`] can train: [`FastGradient`](crate::fast::backward::FastGradient), and
+//! [`PlainGradient`](crate::plain::PlainGradient), which defines it.
 
 use flock_kernels::loss;
 use flock_walk::{WalkOptions, WalkQuery};
 
-use crate::model::{ModelError, View};
+use crate::fast::pass::{ModelError, View};
 use crate::parameters::Parameters;
 
 /// One query of a training batch.

@@ -9,7 +9,7 @@ use flock_model::gradient::FastGradient;
 use flock_model::init::initial_weights;
 use flock_model::model::View;
 use flock_model::parameters::Parameters;
-use flock_model::plain_step::PlainGradient;
+use flock_model::plain::step::PlainGradient;
 use flock_model::step::{BaseLoss, Example, Gradient, Loss, StepInput};
 use flock_walk::{WalkOptions, WalkQuery};
 

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use flock_kernels::loss;
 use flock_model::checkpoint::{Checkpoint, Task};
+use flock_model::plain::backward::{self as plain_gradient, Gradients};
 use flock_model::plain::{self, PlainRecords};
-use flock_model::plain_gradient::{self, Gradients};
 use flock_walk::{Recorder, Records, WalkQuery};
 use safetensors::{Dtype, SafeTensors};
 
@@ -101,10 +101,10 @@ impl Case {
     fn run(&self) -> (f32, Vec<f32>, Gradients) {
         let (nodes, types) = self.sizes();
         let queries = self.queries();
-        let (mut total, mut all, mut gradients) = (0.0, Vec::new(), plain_gradient::zeros(&self.checkpoint));
+        let (mut total, mut all, mut gradients) = (0.0, Vec::new(), plain::backward::zeros(&self.checkpoint));
         for q in &queries {
             let records = q.records();
-            let cache = plain_gradient::forward(&self.checkpoint, &records, nodes, types);
+            let cache = plain::backward::forward(&self.checkpoint, &records, nodes, types);
             let logits = plain::scores(&self.checkpoint, &q.query, &cache.states, &q.candidates);
             let (candidates, batch) = (logits.len(), queries.len());
             let mut d_logits = vec![0.0; candidates];
@@ -113,7 +113,7 @@ impl Case {
                 Task::Relation => loss::mean_bce(&logits, candidates, batch, &mut d_logits),
             };
             let (c, d) = (&q.candidates, &d_logits);
-            plain_gradient::backward(&self.checkpoint, &q.query, &records, &cache, c, d, &mut gradients);
+            plain::backward::backward(&self.checkpoint, &q.query, &records, &cache, c, d, &mut gradients);
             all.extend(d_logits);
         }
         (total, all, gradients)
@@ -185,7 +185,7 @@ fn the_forward_pass_with_a_cache_is_the_plain_one() {
             for (i, records) in q.records().iter().enumerate() {
                 plain::update(&case.checkpoint, i, records, &mut states);
             }
-            let cache = plain_gradient::forward(&case.checkpoint, &q.records(), nodes, types);
+            let cache = plain::backward::forward(&case.checkpoint, &q.records(), nodes, types);
             assert!(cache.states.nodes == states.nodes && cache.states.types == states.types, "{}", case.name);
         }
     }
@@ -196,12 +196,12 @@ fn gradients_are_added_to_what_is_there() {
     let case = Case::read(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures")), "relation_L16_T2");
     let (nodes, types) = case.sizes();
     let q = &case.queries()[0];
-    let cache = plain_gradient::forward(&case.checkpoint, &q.records(), nodes, types);
+    let cache = plain::backward::forward(&case.checkpoint, &q.records(), nodes, types);
     let d_logits = vec![0.25; q.candidates.len()];
     let run = |gradients: &mut Gradients| {
-        plain_gradient::backward(&case.checkpoint, &q.query, &q.records(), &cache, &q.candidates, &d_logits, gradients)
+        plain::backward::backward(&case.checkpoint, &q.query, &q.records(), &cache, &q.candidates, &d_logits, gradients)
     };
-    let (mut once, mut twice) = (plain_gradient::zeros(&case.checkpoint), plain_gradient::zeros(&case.checkpoint));
+    let (mut once, mut twice) = (plain::backward::zeros(&case.checkpoint), plain_gradient::zeros(&case.checkpoint));
     run(&mut once);
     run(&mut twice);
     run(&mut twice);

@@ -1,8 +1,10 @@
 //! The gradient of a training batch, fast: each query forward and back on one thread, its gradients summed in the order of
-//! the batch, so that no number of threads changes a bit. Held to [`PlainGradient`](crate::plain_step::PlainGradient).
+//! the batch, so that no number of threads changes a bit. Held to [`PlainGradient`](crate::plain::PlainGradient).
 //!
 //! Everything the way back needs is kept, not computed again: some 5 KB per walk position and update, 180 MB for a query at
 //! n = 16 and 128 positions. Writing and reading it takes a few percent of the time that computing it again would.
+
+mod update;
 
 use std::sync::Mutex;
 
@@ -11,12 +13,13 @@ use flock_walk::WalkQuery;
 use rayon::prelude::*;
 
 use crate::checkpoint::Checkpoint;
-use crate::model::{Draw, Model, ModelError, PassBuffers};
+use crate::fast::pass::{Draw, Model, ModelError, PassBuffers};
+use crate::fast::update::Kept;
 use crate::parameters::Parameters;
+use crate::plain::backward::{Gradients, HEAD, add, lend, query_rows_backward, zeros};
 use crate::plain::{PlainStates, head_weights, query_rows};
-use crate::plain_gradient::{Gradients, HEAD, add, lend, query_rows_backward, zeros};
 use crate::step::{Example, Gradient, StepInput, StepOutput};
-use crate::update::train::{BackwardBuffers, Kept, UpdateBackward};
+use update::{BackwardBuffers, UpdateBackward};
 
 /// Computes gradients on the threads of its own pool.
 pub struct FastGradient {

@@ -1,14 +1,14 @@
 //! The definition of a training step's gradient: the walks of [`model`](crate::model), the plain forward and backward pass
-//! of [`plain_gradient`], the loss. Slow; whatever is faster is held to it.
+//! of [`backward`](super::backward), the loss. Slow; whatever is faster is held to it.
 
 use flock_walk::{Key, Recorder, Records, WalkOptions, Walks};
 use rayon::prelude::*;
 
 use crate::checkpoint::Checkpoint;
-use crate::model::{ModelError, query_number};
+use crate::fast::pass::{ModelError, query_number};
 use crate::parameters::Parameters;
+use crate::plain::backward::{self as plain_gradient, Gradients};
 use crate::plain::{self, PlainRecords};
-use crate::plain_gradient::{self, Gradients};
 use crate::step::{BaseLoss, Example, Gradient, StepInput, StepOutput};
 
 /// The gradient by plain loops, an example to each thread.

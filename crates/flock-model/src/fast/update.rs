@@ -4,9 +4,6 @@
 //! Shapes: `W` walks, `L` positions, `D` width; `N` nodes and `T` types met so far by this query in this pass. Nothing
 //! here is as large as the graph.
 
-pub(crate) mod gradients;
-pub(crate) mod train;
-
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
@@ -118,11 +115,11 @@ pub(crate) fn lap(since: &mut Instant, to: &mut Duration) {
 /// Buffers of one query, kept from query to query.
 #[derive(Default)]
 pub struct Workspace {
-    x: Aligned<f32>,              // (W · L, D), time-major in blocks
-    logits: Aligned<f32>,         // (W · L, LOGITS)
-    groups: [Groups; 2],          // nodes, types
-    projected: [Aligned<f32>; 2], // (N, D), (T, D)
-    rows: Aligned<f32>,           // dense rows on their way to or from listed ones
+    x: Aligned<f32>,                 // (W · L, D), time-major in blocks
+    pub(super) logits: Aligned<f32>, // (W · L, LOGITS)
+    groups: [Groups; 2],             // nodes, types
+    projected: [Aligned<f32>; 2],    // (N, D), (T, D)
+    rows: Aligned<f32>,              // dense rows on their way to or from listed ones
     list: Vec<u32>,
 }
 
@@ -363,6 +360,100 @@ impl Update {
                 parts.into_par_iter().for_each(pool);
             }
         }
+    }
+}
+
+/// What an update keeps for the way back, `P` rows time-major in blocks.
+#[derive(Default)]
+pub struct Kept {
+    pub(super) records: Records,
+    pub(super) known: [usize; 2],     // nodes and types met before these walks
+    pub(super) states: [Vec<f32>; 2], // their states before the update, (known, D)
+    pub(super) groups: [Groups; 2],
+    pub(super) embedded: Aligned<f32>, // (P, D), the input of the GRU or the attention
+    pub(super) gates: [Aligned<f32>; 2], // (P, gru::CACHED), of a GRU
+    pub(super) sequenced: Aligned<f32>, // (P, D), the feed-forward's input
+    pub(super) factors: Aligned<f32>,  // (P, 2F), the feed-forward's factors
+    pub(super) processed: Aligned<f32>, // (P, D), the consensus' input
+    pub(super) logits: Aligned<f32>,   // (P, LOGITS)
+}
+
+impl Update {
+    /// As [`Update::run`], keeping what the way back needs. The records are taken over.
+    pub(crate) fn run_kept(
+        &self,
+        records: &mut Records, // (W, L)
+        met: [usize; 2],
+        states: &mut States,
+        work: &mut Workspace,
+        kept: &mut Kept,
+    ) {
+        let known = [states.nodes.len() / D, states.types.len() / D];
+        kept.known = known;
+        for (s, state) in [&states.nodes, &states.types].into_iter().enumerate() {
+            kept.states[s].clear();
+            kept.states[s].extend_from_slice(state);
+            let ids = if s == 0 { &records.node } else { &records.ty };
+            work.groups[s].build(met[s], ids, self.length);
+            let (projected, rows, list) = (&mut work.projected[s], &mut work.rows, &mut work.list);
+            self.sides[s].project(state, met[s], &work.groups[s], projected, rows, list, Team::Solo);
+        }
+        self.process_kept(records, work, kept);
+        for s in 0..2 {
+            let state = if s == 0 { &mut states.nodes } else { &mut states.types };
+            self.pool(s, met[s], &Wanted::All, state, work, Team::Solo);
+        }
+        std::mem::swap(&mut kept.records, records);
+        std::mem::swap(&mut kept.groups, &mut work.groups);
+        std::mem::swap(&mut kept.processed, &mut work.x);
+        std::mem::swap(&mut kept.logits, &mut work.logits);
+    }
+
+    /// The sequence processor, keeping what each layer was given.
+    fn process_kept(&self, records: &Records, work: &mut Workspace, kept: &mut Kept) {
+        let rows = records.node.len();
+        let positions = positions(records);
+        work.x.resize(rows * D);
+        work.logits.resize(rows * LOGITS);
+        kept.embedded.resize(rows * D);
+        kept.sequenced.resize(rows * D);
+        kept.factors.resize(rows * 2 * F);
+        if let Sequence::Gru(_) = self.sequence {
+            kept.gates.iter_mut().for_each(|gates| gates.resize(rows * gru::CACHED));
+        }
+        let step = BLOCK * self.length;
+        SCRATCH.with_borrow_mut(|scratch| {
+            for (b, x) in work.x.chunks_mut(step * D).enumerate() {
+                let (from, count) = (b * step, x.len() / D);
+                let here = from..from + count;
+                let walks = count / self.length;
+                let (nodes, types) = (&work.projected[0], &work.projected[1]);
+                self.embed.forward(positions.slice(here.start, here.end), nodes, types, walks, x);
+                kept.embedded[here.start * D..here.end * D].copy_from_slice(x);
+                match &self.sequence {
+                    Sequence::Gru(gru) => {
+                        let [a, b] = &mut kept.gates;
+                        let of = here.start * gru::CACHED..here.end * gru::CACHED;
+                        gru.forward_cached(x, walks, [&mut a[of.clone()], &mut b[of]], &mut scratch.gru);
+                    }
+                    Sequence::Attention(attention) => attention.forward(x, walks, &mut scratch.attention),
+                }
+                kept.sequenced[here.start * D..here.end * D].copy_from_slice(x);
+                let factors = &mut kept.factors[here.start * 2 * F..here.end * 2 * F];
+                self.feed_forward.forward_cached(x, factors, &mut scratch.feed_forward);
+            }
+        });
+        self.consensus.logits(&work.x, &mut work.logits);
+    }
+}
+
+pub(super) fn positions(records: &Records) -> Positions<'_> {
+    Positions {
+        node_name: &records.node_name,
+        type_name: &records.type_name,
+        mark: &records.mark,
+        node: &records.node,
+        ty: &records.ty,
     }
 }
 

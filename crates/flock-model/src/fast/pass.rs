@@ -14,9 +14,9 @@ use flock_walk::{Key, Recorder, Records, Starts, WalkOptions, WalkQuery, sample_
 use rayon::prelude::*;
 
 use crate::checkpoint::{Checkpoint, Metadata, Task};
+use crate::fast::update::Kept;
+use crate::fast::update::{Stages, States, Team, Update, Wanted, Workspace, lap};
 use crate::plain::head_weights;
-use crate::update::train::Kept;
-use crate::update::{Stages, States, Team, Update, Wanted, Workspace, lap};
 
 /// Why a checkpoint or a query does not fit the engine.
 #[derive(Debug, thiserror::Error)]

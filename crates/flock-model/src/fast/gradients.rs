@@ -1,9 +1,9 @@
-//! The gradients of one update, lent out under the names of its layers; beside [`UpdateWeights`](super::UpdateWeights).
+//! The gradients of one update, lent out under the names of its layers; beside [`UpdateWeights`](crate::fast::update::UpdateWeights).
 
 use flock_kernels::{D, attention, consensus, gru, swiglu};
 
 use crate::checkpoint::Metadata;
-use crate::plain_gradient::{Gradients, add, lend};
+use crate::plain::backward::{Gradients, add, lend};
 
 /// The gradients of update `i`.
 pub(crate) struct UpdateGradients<'a> {

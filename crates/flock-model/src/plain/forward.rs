@@ -6,7 +6,7 @@ use flock_kernels::{D, attention, consensus, gru, head, linear, swiglu};
 use flock_walk::WalkQuery;
 
 use crate::checkpoint::{Averaging, Checkpoint, Processor};
-use crate::update::UpdateWeights;
+use crate::fast::update::UpdateWeights;
 
 /// One update's walks, recorded; all (W, L), ids those of the graph.
 pub struct PlainRecords<'a> {

@@ -14,9 +14,9 @@ use flock_kernels::{D, attention, consensus, embed, gru, head, linear, swiglu};
 use flock_walk::WalkQuery;
 
 use crate::checkpoint::{Averaging, Checkpoint, Processor, Tensor};
+use crate::fast::gradients::UpdateGradients;
+use crate::fast::update::UpdateWeights;
 use crate::plain::{self, PlainRecords, PlainStates, head_weights};
-use crate::update::UpdateWeights;
-use crate::update::gradients::UpdateGradients;
 
 /// A gradient per tensor: names and shapes are the checkpoint's.
 pub type Gradients = BTreeMap<String, Tensor>;
