@@ -25,7 +25,7 @@ impl Loaded {
     fn new(checkpoint: &Checkpoint, engine: Engine, origin: String) -> Result<Loaded, Failure> {
         let model = Model::new(checkpoint, engine).map_err(|e| format!("{origin}: {e}"))?;
         let name = ModelName {
-            task: checkpoint.meta.task,
+            task: checkpoint.meta().task,
             sha256: model.hash().to_string(),
             precision: engine.precision().to_string(),
             origin,

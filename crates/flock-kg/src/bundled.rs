@@ -26,8 +26,8 @@ mod tests {
     fn every_task_has_a_model_that_has_learnt() {
         for task in [Task::Entity, Task::Relation] {
             let checkpoint = default_checkpoint(task);
-            assert_eq!(checkpoint.meta.task, task);
-            assert!(checkpoint.meta.steps > 0);
+            assert_eq!(checkpoint.meta().task, task);
+            assert!(checkpoint.meta().steps > 0);
             // Whoever has the file and whoever has the program have the same model.
             let file = format!("{}/../../models/flock-{task}.safetensors", env!("CARGO_MANIFEST_DIR"));
             assert_eq!(Checkpoint::read(file).unwrap().hash, checkpoint.hash);

@@ -12,13 +12,14 @@ use flock_kernels::{Engine, Level, Precision, peak};
 use flock_walk::{Key, WalkOptions, WalkQuery, bench_moves};
 use serde::Serialize;
 
-use crate::checkpoint::{Checkpoint, Metadata, Task};
+use crate::checkpoint::Checkpoint;
 use crate::ensemble::{Ask, Asker};
 use crate::fast::backward::FastGradient;
-use crate::fast::pass::{Model, View};
+use crate::fast::pass::Model;
 use crate::fast::update::Stages;
 use crate::init::initial_weights;
-use crate::parameters::Parameters;
+use crate::input::View;
+use crate::metadata::{Metadata, Task};
 use crate::step::{BaseLoss, Example, Gradient, StepInput};
 
 /// Multiply-adds per walk position and update, by the definition: GRU 49,152, its output layer 8,192, feed-forward
@@ -245,9 +246,9 @@ fn train_row(
     const BATCH: usize = 8;
     const NEGATIVES: usize = 512;
     reset_peak_rss();
-    let mut parameters = Parameters::from_checkpoint(checkpoint);
+    let mut weights = checkpoint.weights.clone();
     let mut fast = FastGradient::new(engine, threads).map_err(|e| e.to_string())?;
-    let size = parameters.values.len();
+    let size = weights.values.len();
     let (mut gradient, mut m, mut v) = (vec![0.0; size], vec![0.0; size], vec![0.0; size]);
     let mut draws = Key { seed: 1, pass: 0, update: 0, query: 0 }.stream(1);
     let mut best = Duration::MAX;
@@ -272,17 +273,18 @@ fn train_row(
             walks: n,
             seed: 1,
             step: round,
-            options: WalkOptions { length: parameters.meta.length, ..WalkOptions::default() },
+            options: WalkOptions { length: weights.meta.length, ..WalkOptions::default() },
             loss: BaseLoss::SelfAdversarial { temperature: 1.0 }.into(),
         };
-        fast.gradient(&parameters, &input, &mut gradient).map_err(|e| e.to_string())?;
-        AdamW::default().step(5e-4, u64::from(round) + 1, &mut parameters.values, &gradient, &mut m, &mut v);
+        fast.gradient(&weights, &input, &mut gradient).map_err(|e| e.to_string())?;
+        AdamW::default().step(5e-4, u64::from(round) + 1, &mut weights.values, &gradient, &mut m, &mut v);
         if round > 0 {
             best = best.min(start.elapsed());
         }
         round += 1;
     }
-    let positions = 3 * u64::from(n) * checkpoint.meta.length as u64 * checkpoint.meta.updates as u64 * BATCH as u64;
+    let positions =
+        3 * u64::from(n) * checkpoint.meta().length as u64 * checkpoint.meta().updates as u64 * BATCH as u64;
     let seconds = best.as_secs_f64();
     Ok(TrainRow {
         n,

@@ -1,4 +1,4 @@
-//! Ensembles: `P` independent passes, and the mean of their logits (section 6), with the spread over passes kept.
+//! Ensembles: `P` independent passes, and the mean of their logits (`docs/reference/model.md`, section 6), with the spread over passes kept.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -6,8 +6,9 @@ use std::sync::Mutex;
 use flock_walk::WalkQuery;
 use rayon::prelude::*;
 
-use crate::fast::pass::{Draw, Model, ModelError, PassBuffers, PassScores, View};
-use crate::fast::update::{Stages, Team};
+use crate::fast::pass::{Model, PassBuffers, PassScores};
+use crate::fast::update::{Parallelism, Stages};
+use crate::input::{Draw, ModelError, View};
 
 /// How a query is asked.
 #[derive(Clone, Copy, Debug)]
@@ -89,11 +90,11 @@ impl<'a> Asker<'a> {
         }
         let passes = ask.passes.max(1) as usize;
         let jobs = queries.len() * passes;
-        let run = |job: usize, team: Team| {
+        let run = |job: usize, parallelism: Parallelism| {
             let draw =
                 Draw { walks: ask.walks.max(1), seed: ask.seed, pass: (job % passes) as u32, options: ask.options };
             let mut buffers = self.lock().pop().unwrap_or_default();
-            let scores = self.model.pass(self.view, &queries[job / passes], draw, &mut buffers, team);
+            let scores = self.model.pass(self.view, &queries[job / passes], draw, &mut buffers, parallelism);
             self.lock().push(buffers);
             scores
         };
@@ -102,8 +103,8 @@ impl<'a> Asker<'a> {
         let whole = if threads > 1 { jobs / threads * threads } else { jobs };
         let mut scores: Vec<PassScores> = self.pool.install(|| {
             let mut scores: Vec<PassScores> =
-                (0..whole).into_par_iter().with_max_len(1).map(|job| run(job, Team::Solo)).collect();
-            scores.extend((whole..jobs).map(|job| run(job, Team::Pool)));
+                (0..whole).into_par_iter().with_max_len(1).map(|job| run(job, Parallelism::OneThread)).collect();
+            scores.extend((whole..jobs).map(|job| run(job, Parallelism::Pool)));
             scores
         });
         Ok(queries.iter().map(|_| scores.drain(..passes).collect()).collect())
@@ -114,8 +115,8 @@ impl<'a> Asker<'a> {
         self.model.check(self.view.topology, query)?;
         let draw = Draw { walks: ask.walks.max(1), seed: ask.seed, pass, options: ask.options };
         let mut buffers = self.lock().pop().unwrap_or_default();
-        let team = if self.pool.current_num_threads() > 1 { Team::Pool } else { Team::Solo };
-        let scores = self.pool.install(|| self.model.pass(self.view, query, draw, &mut buffers, team));
+        let parallelism = if self.pool.current_num_threads() > 1 { Parallelism::Pool } else { Parallelism::OneThread };
+        let scores = self.pool.install(|| self.model.pass(self.view, query, draw, &mut buffers, parallelism));
         self.lock().push(buffers);
         Ok(scores)
     }

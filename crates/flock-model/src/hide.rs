@@ -3,7 +3,7 @@
 use flock_graph::{Topology, Triple};
 use serde::{Deserialize, Serialize};
 
-use crate::checkpoint::Task;
+use crate::metadata::Task;
 
 /// What the entity task hides from the walks. The relation task always hides every edge from head to tail.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,13 +1,13 @@
 //! One training step seen from outside: a batch of examples and a loss go in, a gradient comes out.
 //!
-//! Whoever implements [`Gradient`] can train: [`FastGradient`](crate::fast::backward::FastGradient), and
-//! [`PlainGradient`](crate::plain::PlainGradient), which defines it.
+//! Whoever implements [`Gradient`] can train: the fast model's `FastGradient`, and `PlainGradient`, which
+//! defines it.
 
 use flock_kernels::loss;
 use flock_walk::{WalkOptions, WalkQuery};
 
-use crate::fast::pass::{ModelError, View};
-use crate::parameters::Parameters;
+use crate::input::{ModelError, View};
+use crate::weights::Weights;
 
 /// One query of a training batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,14 +124,14 @@ pub struct StepOutput {
 
 /// The gradient of a batch's loss in every weight.
 pub trait Gradient {
-    /// Overwrites `gradient`, which is laid out like [`Parameters::values`], with the gradient of the batch's loss.
+    /// Overwrites `gradient`, which is laid out like [`Weights::values`], with the gradient of the batch's loss.
     /// The same input gives the same bits, on any number of threads.
     ///
     /// # Errors
     /// A model or a query that does not fit the engine or the graph. A loss that is not finite is no error here.
     fn gradient(
         &mut self,
-        parameters: &Parameters,
+        weights: &Weights,
         input: &StepInput<'_>,
         gradient: &mut [f32],
     ) -> Result<StepOutput, ModelError>;

@@ -13,7 +13,7 @@ use flock_kg::explain::{ExplainOptions, evidence};
 use flock_kg::graph::Graph;
 use flock_kg::model::{Draw, Model, PassBuffers, PassScores, View};
 use flock_kg::question::Question;
-use flock_kg::update::Team;
+use flock_kg::update::Parallelism;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -226,7 +226,7 @@ impl Job for Questions {
         self.cancel();
     }
 
-    fn run(&self, unit: usize, buffers: &mut PassBuffers, team: Team) {
+    fn run(&self, unit: usize, buffers: &mut PassBuffers, parallelism: Parallelism) {
         let q = self.firsts.partition_point(|first| *first <= unit) - 1;
         let pass = unit - self.firsts[q];
         let state = || self.states[q].lock().unwrap_or_else(|e| e.into_inner());
@@ -236,7 +236,7 @@ impl Job for Questions {
         let Asked { question, served, ask, .. } = &self.asked[q];
         let view = View { topology: self.graph.topology(), mask: None };
         let draw = Draw { walks: ask.walks, seed: ask.seed, pass: pass as u32, options: ask.options };
-        let scores = served.model.pass(view, &question.query, draw, buffers, team);
+        let scores = served.model.pass(view, &question.query, draw, buffers, parallelism);
 
         let mut guard = state();
         if guard.finished {
@@ -317,7 +317,7 @@ impl<F: FnOnce() + Send> Job for Whole<F> {
         false
     }
 
-    fn run(&self, _: usize, _: &mut PassBuffers, _: Team) {
+    fn run(&self, _: usize, _: &mut PassBuffers, _: Parallelism) {
         let work = self.work.lock().unwrap_or_else(|e| e.into_inner()).take();
         if let Some(work) = work {
             work();

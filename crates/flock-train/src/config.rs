@@ -13,7 +13,7 @@ use super::settings::{ConfigError, Settings};
 use super::{BaseLoss, Loss};
 use crate::data::{DataConfig, Hide, Negatives, Shares, Sizes, Weighting};
 use crate::optimise::Schedule;
-use flock_model::checkpoint::{Averaging, Metadata, Processor, Task};
+use flock_model::checkpoint::{Averaging, Metadata, ProcessorKind, Task};
 
 /// A run of pretraining or fine-tuning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,7 +54,7 @@ pub struct ModelSection {
     /// Walk length of a new model; 128 if not given.
     pub length: Option<usize>,
     /// The sequence processor of a new model; `gru` if not given.
-    pub processor: Option<Processor>,
+    pub processor: Option<ProcessorKind>,
     /// The consensus of a new model; `softmax` if not given.
     pub consensus: Option<Averaging>,
     /// A note for the checkpoint's metadata.

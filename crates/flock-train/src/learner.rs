@@ -6,11 +6,11 @@ use super::config::OptimiserSection;
 use super::{Gradient, StepInput};
 use crate::optimise::{Schedule, average, clip};
 use flock_model::model::ModelError;
-use flock_model::parameters::Parameters;
+use flock_model::weights::Weights;
 
 /// Weights, and what the optimiser remembers.
 pub(crate) struct Learner {
-    pub parameters: Parameters,
+    pub parameters: Weights,
     /// The moving average of the weights, if one is kept.
     pub average: Option<Vec<f32>>,
     /// Steps taken.
@@ -48,7 +48,7 @@ impl From<ModelError> for StepFailure {
 }
 
 impl Learner {
-    pub fn new(parameters: Parameters, optimiser: &OptimiserSection, steps: u64) -> Learner {
+    pub fn new(parameters: Weights, optimiser: &OptimiserSection, steps: u64) -> Learner {
         let zeros = vec![0.0; parameters.values.len()];
         Learner {
             average: optimiser.ema.map(|_| parameters.values.clone()),
@@ -83,7 +83,7 @@ impl Learner {
     }
 
     /// The weights to judge and to ship: the average if one is kept.
-    pub fn shipped(&self) -> Parameters {
+    pub fn shipped(&self) -> Weights {
         let mut shipped = self.parameters.clone();
         if let Some(average) = &self.average {
             shipped.values.clone_from(average);

@@ -22,7 +22,7 @@ mod validate;
 
 pub use config::{PetalsConfig, PetalsProtocol, TrainConfig};
 pub use flock_eval::datasets::{DatasetError, Fingerprint};
-pub use flock_model::plain::step::PlainGradient;
+pub use flock_model::plain::PlainGradient;
 pub use flock_model::step::{BaseLoss, Example, Gradient, Loss, StepInput, StepOutput};
 pub use petals::{MARGIN, PetalsReport, petals};
 pub use run::{BUNDLED, Event, Progress, RunContext, TrainError};

@@ -24,7 +24,7 @@ use flock_model::checkpoint::{Checkpoint, Metadata, Task};
 use flock_model::files::{sha256_hex, write_atomically};
 use flock_model::init::initial_weights;
 use flock_model::model::{Model, View};
-use flock_model::parameters::Parameters;
+use flock_model::weights::Weights;
 
 /// Keys that may change when a run is resumed: they do not change the weights. Graphs are compared by content.
 const FREE: [&str; 5] = ["threads", "data.graphs", "output.dir", "output.log_every", "output.save_seconds"];
@@ -160,12 +160,12 @@ impl<'a, 's> Run<'a, 's> {
             Some((header, _)) => {
                 check_state(config, &dir, header, &fingerprints)?;
                 header.meta.check()?;
-                Parameters::zeros(header.meta.clone())
+                Weights::zeros(header.meta.clone())
             }
-            None => Parameters::from_checkpoint(&first_weights(config, &fingerprints, context.bundled)?),
+            None => first_weights(config, &fingerprints, context.bundled)?.weights,
         };
         // Refused now rather than at the first validation.
-        Model::new(&parameters.to_checkpoint()?, context.engine)?;
+        Model::new(&Checkpoint::new(parameters.clone())?, context.engine)?;
         let metrics_path = dir.file("metrics.jsonl");
         let (lines, seconds) = old.as_ref().map_or((0, 0.0), |(h, _)| (h.lines, h.seconds));
         let mut run = Run {
@@ -358,12 +358,12 @@ impl<'a, 's> Run<'a, 's> {
     }
 
     /// A checkpoint of some weights, as of now.
-    fn checkpoint(&self, parameters: &Parameters, note: &str) -> Result<Checkpoint, TrainError> {
+    fn checkpoint(&self, parameters: &Weights, note: &str) -> Result<Checkpoint, TrainError> {
         let mut parameters = parameters.clone();
         let meta = &mut parameters.meta;
         meta.steps = self.start_steps + self.learner.step;
         meta.note = meta.note.take().map(|n| n + note);
-        Ok(parameters.to_checkpoint()?)
+        Ok(Checkpoint::new(parameters)?)
     }
 
     /// The weights that count: their average, if one is kept.
@@ -516,7 +516,7 @@ fn first_weights(
         Some(bundled) if path == Path::new(BUNDLED) => bundled(config.task),
         _ => Checkpoint::read(path)?,
     };
-    let meta = &mut checkpoint.meta;
+    let meta = &mut checkpoint.weights.meta;
     let start = |reason: String| Err(TrainError::Start { file: path.display().to_string(), reason });
     if meta.task != config.task {
         return start(format!("predicts {}, but the config has task = \"{}\"", plural(meta.task), config.task));

@@ -1,23 +1,24 @@
-//! One update (section 5 of the specification): the sequence processor reads recorded walks, the consensus pools what it
-//! read back onto nodes and types.
+//! One update (`docs/reference/model.md`, section 5): the sequence processor reads recorded walks, the
+//! consensus pools what it read back onto nodes and types.
 //!
-//! Shapes: `W` walks, `L` positions, `D` width; `N` nodes and `T` types met so far by this query in this pass. Nothing
-//! here is as large as the graph.
+//! Shapes: `W` walks, `L` positions, `D` width; `N` nodes and `T` types met so far by this query in
+//! this pass. Nothing here is as large as the graph.
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use flock_kernels::attention::{self, Attention};
 use flock_kernels::consensus::{self, Consensus, Groups, LOGITS, Side};
 use flock_kernels::embed::{Embed, Positions};
-use flock_kernels::gru::{self, Gru};
 use flock_kernels::linear::{Activation, Linear};
 use flock_kernels::swiglu::{self, SwiGlu};
 use flock_kernels::{Aligned, BLOCK, D, Engine, F, H};
 use flock_walk::Records;
 use rayon::prelude::*;
 
-use crate::checkpoint::{Averaging, Checkpoint, Processor};
+use crate::metadata::Metadata;
+use crate::processor::FastForward;
+use crate::tensors::ModelTensors;
 
 /// The states of what a query has met: rows by local id. A node or type not met yet has the initial state.
 #[derive(Default)]
@@ -38,18 +39,19 @@ impl States {
     }
 }
 
-/// Who does the work of one query.
+/// Which threads work on one query.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Team {
+pub enum Parallelism {
     /// The calling thread: best when there are as many queries as threads.
-    Solo,
+    OneThread,
     /// All threads of the current rayon pool.
     Pool,
 }
 
-/// Which states of a side an update is to bring up to date. The last update may leave out what nothing reads any more.
+/// Which states of a side an update brings up to date. The last update of a pass may leave out what
+/// nothing reads any more.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Wanted {
+pub enum Refresh {
     /// All.
     All,
     /// Those of these local ids; the others keep the state they had.
@@ -67,7 +69,7 @@ pub struct Stages {
     pub project: Duration,
     /// Summing embedding rows.
     pub embed: Duration,
-    /// The bidirectional GRU and its output layer, or the attention in its place.
+    /// The sequence processor before its feed-forward: the GRU and its output layer, or the attention.
     pub gru: Duration,
     /// The feed-forward.
     pub feed_forward: Duration,
@@ -78,7 +80,7 @@ pub struct Stages {
 }
 
 impl Stages {
-    /// Names and durations, in the order of the work.
+    /// Returns names and durations, in the order of the work.
     pub fn parts(&self) -> [(&'static str, Duration); 8] {
         [
             ("walk", self.walk),
@@ -124,8 +126,8 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// The weights of a group's rows in the last consensus, per head, in the order of the positions: the softmax that the
-    /// pooling has used and not kept.
+    /// Computes the weights of a group's rows in the last consensus, per head, in the order of the
+    /// positions: the softmax that the pooling has used and not kept.
     pub(crate) fn weights(&self, side: Side, group: u32) -> Vec<[f32; H]> {
         let groups = &self.groups[side as usize];
         let Ok(i) = groups.ids().binary_search(&group) else { return Vec::new() };
@@ -141,7 +143,7 @@ impl Workspace {
         e.iter().map(|row| std::array::from_fn(|k| row[k] / total[k])).collect()
     }
 
-    /// What the consensus read of a group's positions, in their order.
+    /// Returns what the consensus read of a group's positions, in their order.
     #[doc(hidden)]
     pub fn group_rows(&self, side: Side, group: u32) -> Vec<Vec<f32>> {
         let groups = &self.groups[side as usize];
@@ -150,19 +152,11 @@ impl Workspace {
     }
 }
 
-/// Buffers of one thread.
+/// Buffers of one thread. A sequence processor has its own.
 #[derive(Default)]
 struct Scratch {
-    gru: gru::Scratch,
-    attention: attention::Scratch,
     feed_forward: swiglu::Scratch,
     consensus: consensus::Scratch,
-}
-
-/// The first half of the sequence processor.
-enum Sequence {
-    Gru(Gru),
-    Attention(Attention),
 }
 
 thread_local! {
@@ -183,58 +177,150 @@ pub struct Update {
     length: usize,
     sides: [SideLayers; 2],
     embed: Embed,
-    sequence: Sequence,
+    processor: Box<dyn FastForward>,
     feed_forward: SwiGlu,
     consensus: Consensus,
 }
 
+/// What the way back through an update needs of the way there: the sink of a training pass. `P` rows,
+/// time-major in blocks.
+#[derive(Default)]
+pub(crate) struct UpdateCache {
+    pub(super) records: Records,
+    pub(super) known: [usize; 2],     // nodes and types met before these walks
+    pub(super) states: [Vec<f32>; 2], // their states before the update, (known, D)
+    pub(super) groups: [Groups; 2],
+    pub(super) embedded: Aligned<f32>,  // (P, D), the sequence processor's input
+    pub(super) processor: Aligned<f32>, // (P, width), what the processor kept, block by block
+    pub(super) width: usize,
+    pub(super) sequenced: Aligned<f32>, // (P, D), the feed-forward's input
+    pub(super) factors: Aligned<f32>,   // (P, 2F), the feed-forward's factors
+    pub(super) processed: Aligned<f32>, // (P, D), the consensus' input
+    pub(super) logits: Aligned<f32>,    // (P, LOGITS)
+}
+
+/// The part of a cache that belongs to one block of walks.
+struct BlockCache<'a> {
+    embedded: &'a mut [f32],
+    processor: &'a mut [f32],
+    sequenced: &'a mut [f32],
+    factors: &'a mut [f32],
+}
+
+/// One block of walks on its way through the sequence processor.
+struct Block<'a> {
+    positions: Positions<'a>,
+    x: &'a mut [f32],      // (rows, D)
+    logits: &'a mut [f32], // (rows, LOGITS)
+    cache: Option<BlockCache<'a>>,
+}
+
+impl UpdateCache {
+    /// Makes room for `rows` rows and cuts it into blocks of `step`.
+    fn blocks(&mut self, rows: usize, step: usize, width: usize) -> Vec<BlockCache<'_>> {
+        self.width = width;
+        self.embedded.resize(rows * D);
+        self.processor.resize(rows * width);
+        self.sequenced.resize(rows * D);
+        self.factors.resize(rows * 2 * F);
+        let (mut embedded, mut processor) = (&mut self.embedded[..], &mut self.processor[..]);
+        let (mut sequenced, mut factors) = (&mut self.sequenced[..], &mut self.factors[..]);
+        let mut blocks = Vec::with_capacity(rows.div_ceil(step));
+        for first in (0..rows).step_by(step) {
+            let rows = step.min(rows - first);
+            blocks.push(BlockCache {
+                embedded: take(&mut embedded, rows * D),
+                processor: take(&mut processor, rows * width),
+                sequenced: take(&mut sequenced, rows * D),
+                factors: take(&mut factors, rows * 2 * F),
+            });
+        }
+        blocks
+    }
+
+    /// Takes over what the update no longer needs.
+    fn take_over(&mut self, work: &mut Workspace) {
+        std::mem::swap(&mut self.groups, &mut work.groups);
+        std::mem::swap(&mut self.processed, &mut work.x);
+        std::mem::swap(&mut self.logits, &mut work.logits);
+    }
+}
+
+/// Cuts the first `len` values off.
+fn take<'a>(rest: &mut &'a mut [f32], len: usize) -> &'a mut [f32] {
+    let (first, after) = std::mem::take(rest).split_at_mut(len);
+    *rest = after;
+    first
+}
+
+/// Recorded walks as the kernels take them.
+pub(super) fn positions(records: &Records) -> Positions<'_> {
+    Positions {
+        node_name: &records.node_name,
+        type_name: &records.type_name,
+        mark: &records.mark,
+        node: &records.node,
+        ty: &records.ty,
+    }
+}
+
 impl Update {
-    /// Packs update `i` of a checkpoint, whose tensors are known to be complete.
-    pub(crate) fn new(engine: Engine, checkpoint: &Checkpoint, i: usize) -> Update {
-        let weights = UpdateWeights { checkpoint, i };
-        let side = |side, name: &str, init: &str| {
-            let from = Linear::new(
-                engine,
-                weights.at(&format!("from_{name}"), "weight"),
-                weights.at(&format!("from_{name}"), "bias"),
-                D,
-            );
-            let initial = checkpoint.tensors[init].data.clone();
+    /// Packs update `i` of a model.
+    pub(crate) fn new(engine: Engine, meta: &Metadata, model: &ModelTensors<&[f32]>, i: usize) -> Update {
+        let w = &model.updates[i];
+        let side = |side: Side| {
+            let (layer, initial) = (&w.from[side as usize], model.initial[side as usize]);
+            let from = Linear::new(engine, layer.weight, layer.bias, D);
             let mut initial_projected = vec![0.0; D];
-            from.forward(&initial, None, &mut initial_projected, Activation::None);
-            SideLayers { side, from, initial, initial_projected }
+            from.forward(initial, None, &mut initial_projected, Activation::None);
+            SideLayers { side, from, initial: initial.to_vec(), initial_projected }
         };
+        let [node, ty] = w.consensus(meta.consensus);
         Update {
-            length: checkpoint.meta.length,
-            sides: [side(Side::Node, "node", "node_init"), side(Side::Type, "type", "type_init")],
-            embed: Embed::new(
-                engine,
-                weights.at("emb_anon_node", "weight"),
-                weights.at("emb_anon_type", "weight"),
-                &weights.marks(),
-            ),
-            sequence: match checkpoint.meta.processor {
-                Processor::Gru => Sequence::Gru(Gru::new(engine, weights.gru())),
-                Processor::Transformer => Sequence::Attention(Attention::new(engine, weights.attention())),
-            },
-            feed_forward: SwiGlu::new(engine, weights.feed_forward()),
-            consensus: Consensus::new(engine, weights.consensus("node"), weights.consensus("type")),
+            length: meta.length,
+            sides: [side(Side::Node), side(Side::Type)],
+            embed: Embed::new(engine, w.names[0], w.names[1], &w.marks()),
+            processor: meta.processor.processor().pack(engine, &w.processor),
+            feed_forward: SwiGlu::new(engine, w.feed_forward()),
+            consensus: Consensus::new(engine, node, ty),
         }
     }
 
-    /// Reads the recorded walks and updates the states. `met` is how many nodes and types have been met, these walks
-    /// included.
+    /// Reads the recorded walks and updates the states. `met` is how many nodes and types have been
+    /// met, these walks included.
     pub fn run(
         &self,
         records: &Records, // (W, L)
         met: [usize; 2],
-        wanted: &[Wanted; 2],
+        refresh: &[Refresh; 2],
         states: &mut States,
         work: &mut Workspace,
-        team: Team,
+        parallelism: Parallelism,
         stages: &mut Stages,
     ) {
+        self.run_with(records, met, refresh, states, work, parallelism, stages, None);
+    }
+
+    /// As [`Update::run`]; with a cache, it keeps there what the way back needs, but for the records.
+    pub(crate) fn run_with(
+        &self,
+        records: &Records, // (W, L)
+        met: [usize; 2],
+        refresh: &[Refresh; 2],
+        states: &mut States,
+        work: &mut Workspace,
+        parallelism: Parallelism,
+        stages: &mut Stages,
+        mut cache: Option<&mut UpdateCache>,
+    ) {
         let mut clock = Instant::now();
+        if let Some(cache) = &mut cache {
+            cache.known = [states.nodes.len() / D, states.types.len() / D];
+            for (kept, state) in cache.states.iter_mut().zip([&states.nodes, &states.types]) {
+                kept.clear();
+                kept.extend_from_slice(state);
+            }
+        }
         let ids = [&records.node, &records.ty];
         for s in 0..2 {
             work.groups[s].build(met[s], ids[s], self.length);
@@ -243,87 +329,103 @@ impl Update {
 
         for s in 0..2 {
             let known = if s == 0 { &states.nodes } else { &states.types };
-            self.sides[s].project(
-                known,
-                met[s],
-                &work.groups[s],
-                &mut work.projected[s],
-                &mut work.rows,
-                &mut work.list,
-                team,
-            );
+            let (projected, rows, list) = (&mut work.projected[s], &mut work.rows, &mut work.list);
+            self.sides[s].project(known, met[s], &work.groups[s], projected, rows, list, parallelism);
         }
         lap(&mut clock, &mut stages.project);
 
-        self.process(records, work, team, stages);
+        self.process(positions(records), work, parallelism, stages, cache.as_deref_mut());
 
         clock = Instant::now();
         for s in 0..2 {
             let state = if s == 0 { &mut states.nodes } else { &mut states.types };
-            self.pool(s, met[s], &wanted[s], state, work, team);
+            self.pool(s, met[s], &refresh[s], state, work, parallelism);
         }
         states.visits.resize(met[0], 0);
         for (i, &node) in work.groups[0].ids().iter().enumerate() {
             states.visits[node as usize] += work.groups[0].rows(i).len() as u32;
         }
+        if let Some(cache) = cache {
+            cache.take_over(work);
+        }
         lap(&mut clock, &mut stages.consensus);
     }
 
-    /// The sequence processor: fills `work.x` and `work.logits`.
-    fn process(&self, records: &Records, work: &mut Workspace, team: Team, stages: &mut Stages) {
-        let rows = records.node.len();
-        let positions = Positions {
-            node_name: &records.node_name,
-            type_name: &records.type_name,
-            mark: &records.mark,
-            node: &records.node,
-            ty: &records.ty,
-        };
+    /// Runs the sequence processor: fills `work.x` and `work.logits`.
+    fn process(
+        &self,
+        positions: Positions<'_>, // (W, L)
+        work: &mut Workspace,
+        parallelism: Parallelism,
+        stages: &mut Stages,
+        cache: Option<&mut UpdateCache>,
+    ) {
+        let (rows, step) = (positions.node.len(), BLOCK * self.length);
         work.x.resize(rows * D);
         work.logits.resize(rows * LOGITS);
+        let caches = cache.map(|cache| cache.blocks(rows, step, self.processor.cache_width()));
+        let caches = caches.into_iter().flatten().map(Some).chain(std::iter::repeat_with(|| None));
+        let parts = work.x.chunks_mut(step * D).zip(work.logits.chunks_mut(step * LOGITS)).zip(caches);
+        let blocks: Vec<Block<'_>> = parts
+            .enumerate()
+            .map(|(b, ((x, logits), cache))| {
+                let (from, to) = (b * step, b * step + x.len() / D);
+                Block { positions: positions.slice(from, to), x, logits, cache }
+            })
+            .collect();
         let projected = &work.projected;
-        let step = BLOCK * self.length;
-        let block = |(b, (x, logits)): (usize, (&mut [f32], &mut [f32]))| -> Stages {
-            let mut stages = Stages::default();
-            let mut clock = Instant::now();
-            let count = x.len() / D;
-            let walks = count / self.length;
-            let here = positions.slice(b * step, b * step + count);
-            self.embed.forward(here, &projected[0], &projected[1], walks, x);
-            lap(&mut clock, &mut stages.embed);
-            SCRATCH.with_borrow_mut(|scratch| {
-                match &self.sequence {
-                    Sequence::Gru(gru) => gru.forward(x, walks, &mut scratch.gru),
-                    Sequence::Attention(attention) => attention.forward(x, walks, &mut scratch.attention),
-                }
-                lap(&mut clock, &mut stages.gru);
-                self.feed_forward.forward(x, &mut scratch.feed_forward);
-                lap(&mut clock, &mut stages.feed_forward);
-            });
-            self.consensus.logits(x, logits);
-            lap(&mut clock, &mut stages.consensus);
-            stages
-        };
         let sum = |mut a: Stages, b: Stages| {
             a.add(&b);
             a
         };
-        let (x, logits) = (&mut work.x, &mut work.logits);
-        let spent = match team {
-            Team::Solo => {
-                let blocks = x.chunks_mut(step * D).zip(logits.chunks_mut(step * LOGITS));
-                blocks.enumerate().map(block).fold(Stages::default(), sum)
+        let spent = match parallelism {
+            Parallelism::OneThread => {
+                blocks.into_iter().map(|block| self.process_block(block, projected)).fold(Stages::default(), sum)
             }
-            Team::Pool => {
-                let blocks = x.par_chunks_mut(step * D).zip(logits.par_chunks_mut(step * LOGITS));
-                blocks.enumerate().map(block).reduce(Stages::default, sum)
+            Parallelism::Pool => {
+                let blocks = blocks.into_par_iter().map(|block| self.process_block(block, projected));
+                blocks.reduce(Stages::default, sum)
             }
         };
         stages.add(&spent);
     }
 
-    /// The consensus of one side: adds to the states, which first grow to `met` rows.
-    fn pool(&self, s: usize, met: usize, wanted: &Wanted, state: &mut Aligned<f32>, work: &mut Workspace, team: Team) {
+    /// One block of walks: embedding, sequence processor, feed-forward, logits of the consensus.
+    fn process_block(&self, block: Block<'_>, projected: &[Aligned<f32>; 2]) -> Stages {
+        let Block { positions, x, logits, mut cache } = block;
+        let mut stages = Stages::default();
+        let mut clock = Instant::now();
+        let walks = x.len() / D / self.length;
+        self.embed.forward(positions, &projected[0], &projected[1], walks, x);
+        if let Some(cache) = &mut cache {
+            cache.embedded.copy_from_slice(x);
+        }
+        lap(&mut clock, &mut stages.embed);
+        self.processor.run(x, walks, cache.as_mut().map(|cache| &mut *cache.processor));
+        if let Some(cache) = &mut cache {
+            cache.sequenced.copy_from_slice(x);
+        }
+        lap(&mut clock, &mut stages.gru);
+        SCRATCH.with_borrow_mut(|scratch| match cache {
+            None => self.feed_forward.forward(x, &mut scratch.feed_forward),
+            Some(cache) => self.feed_forward.forward_cached(x, cache.factors, &mut scratch.feed_forward),
+        });
+        lap(&mut clock, &mut stages.feed_forward);
+        self.consensus.logits(x, logits);
+        lap(&mut clock, &mut stages.consensus);
+        stages
+    }
+
+    /// Runs the consensus of one side: adds to the states, which first grow to `met` rows.
+    fn pool(
+        &self,
+        s: usize,
+        met: usize,
+        refresh: &Refresh,
+        state: &mut Aligned<f32>,
+        work: &Workspace,
+        parallelism: Parallelism,
+    ) {
         let known = state.len() / D;
         state.resize(met * D);
         for row in state[known * D..].chunks_exact_mut(D) {
@@ -333,22 +435,22 @@ impl Update {
         if groups.ids().is_empty() {
             return;
         }
-        let pool = |(range, states): (std::ops::Range<usize>, &mut [f32])| {
+        let pool = |(range, states): (Range<usize>, &mut [f32])| {
             SCRATCH.with_borrow_mut(|scratch| {
                 let side = self.sides[s].side;
                 self.consensus.pool(side, &work.x, &work.logits, groups, range, states, &mut scratch.consensus);
             });
         };
         // The states from the first group of a range on.
-        let first = |range: &std::ops::Range<usize>| groups.ids()[range.start] as usize * D;
-        match (wanted, team) {
-            (Wanted::Only(ids), _) => {
+        let first = |range: &Range<usize>| groups.ids()[range.start] as usize * D;
+        match (refresh, parallelism) {
+            (Refresh::Only(ids), _) => {
                 for i in ids.iter().filter_map(|id| groups.ids().binary_search(id).ok()) {
                     pool((i..i + 1, &mut state[first(&(i..i + 1))..]));
                 }
             }
-            (Wanted::All, Team::Solo) => pool((0..groups.ids().len(), &mut state[first(&(0..1))..])),
-            (Wanted::All, Team::Pool) => {
+            (Refresh::All, Parallelism::OneThread) => pool((0..groups.ids().len(), &mut state[first(&(0..1))..])),
+            (Refresh::All, Parallelism::Pool) => {
                 let mut rest: &mut [f32] = state;
                 let mut parts = Vec::new();
                 // From the last range to the first, so that each takes the end of what is left.
@@ -363,102 +465,8 @@ impl Update {
     }
 }
 
-/// What an update keeps for the way back, `P` rows time-major in blocks.
-#[derive(Default)]
-pub struct Kept {
-    pub(super) records: Records,
-    pub(super) known: [usize; 2],     // nodes and types met before these walks
-    pub(super) states: [Vec<f32>; 2], // their states before the update, (known, D)
-    pub(super) groups: [Groups; 2],
-    pub(super) embedded: Aligned<f32>, // (P, D), the input of the GRU or the attention
-    pub(super) gates: [Aligned<f32>; 2], // (P, gru::CACHED), of a GRU
-    pub(super) sequenced: Aligned<f32>, // (P, D), the feed-forward's input
-    pub(super) factors: Aligned<f32>,  // (P, 2F), the feed-forward's factors
-    pub(super) processed: Aligned<f32>, // (P, D), the consensus' input
-    pub(super) logits: Aligned<f32>,   // (P, LOGITS)
-}
-
-impl Update {
-    /// As [`Update::run`], keeping what the way back needs. The records are taken over.
-    pub(crate) fn run_kept(
-        &self,
-        records: &mut Records, // (W, L)
-        met: [usize; 2],
-        states: &mut States,
-        work: &mut Workspace,
-        kept: &mut Kept,
-    ) {
-        let known = [states.nodes.len() / D, states.types.len() / D];
-        kept.known = known;
-        for (s, state) in [&states.nodes, &states.types].into_iter().enumerate() {
-            kept.states[s].clear();
-            kept.states[s].extend_from_slice(state);
-            let ids = if s == 0 { &records.node } else { &records.ty };
-            work.groups[s].build(met[s], ids, self.length);
-            let (projected, rows, list) = (&mut work.projected[s], &mut work.rows, &mut work.list);
-            self.sides[s].project(state, met[s], &work.groups[s], projected, rows, list, Team::Solo);
-        }
-        self.process_kept(records, work, kept);
-        for s in 0..2 {
-            let state = if s == 0 { &mut states.nodes } else { &mut states.types };
-            self.pool(s, met[s], &Wanted::All, state, work, Team::Solo);
-        }
-        std::mem::swap(&mut kept.records, records);
-        std::mem::swap(&mut kept.groups, &mut work.groups);
-        std::mem::swap(&mut kept.processed, &mut work.x);
-        std::mem::swap(&mut kept.logits, &mut work.logits);
-    }
-
-    /// The sequence processor, keeping what each layer was given.
-    fn process_kept(&self, records: &Records, work: &mut Workspace, kept: &mut Kept) {
-        let rows = records.node.len();
-        let positions = positions(records);
-        work.x.resize(rows * D);
-        work.logits.resize(rows * LOGITS);
-        kept.embedded.resize(rows * D);
-        kept.sequenced.resize(rows * D);
-        kept.factors.resize(rows * 2 * F);
-        if let Sequence::Gru(_) = self.sequence {
-            kept.gates.iter_mut().for_each(|gates| gates.resize(rows * gru::CACHED));
-        }
-        let step = BLOCK * self.length;
-        SCRATCH.with_borrow_mut(|scratch| {
-            for (b, x) in work.x.chunks_mut(step * D).enumerate() {
-                let (from, count) = (b * step, x.len() / D);
-                let here = from..from + count;
-                let walks = count / self.length;
-                let (nodes, types) = (&work.projected[0], &work.projected[1]);
-                self.embed.forward(positions.slice(here.start, here.end), nodes, types, walks, x);
-                kept.embedded[here.start * D..here.end * D].copy_from_slice(x);
-                match &self.sequence {
-                    Sequence::Gru(gru) => {
-                        let [a, b] = &mut kept.gates;
-                        let of = here.start * gru::CACHED..here.end * gru::CACHED;
-                        gru.forward_cached(x, walks, [&mut a[of.clone()], &mut b[of]], &mut scratch.gru);
-                    }
-                    Sequence::Attention(attention) => attention.forward(x, walks, &mut scratch.attention),
-                }
-                kept.sequenced[here.start * D..here.end * D].copy_from_slice(x);
-                let factors = &mut kept.factors[here.start * 2 * F..here.end * 2 * F];
-                self.feed_forward.forward_cached(x, factors, &mut scratch.feed_forward);
-            }
-        });
-        self.consensus.logits(&work.x, &mut work.logits);
-    }
-}
-
-pub(super) fn positions(records: &Records) -> Positions<'_> {
-    Positions {
-        node_name: &records.node_name,
-        type_name: &records.type_name,
-        mark: &records.mark,
-        node: &records.node,
-        ty: &records.ty,
-    }
-}
-
 impl SideLayers {
-    /// `from(state)` of the groups that occur, at their rows of `projected`.
+    /// Puts `from(state)` of the groups that occur at their rows of `projected`.
     fn project(
         &self,
         states: &[f32], // (known, D)
@@ -467,7 +475,7 @@ impl SideLayers {
         projected: &mut Aligned<f32>, // (met, D)
         rows: &mut Aligned<f32>,
         list: &mut Vec<u32>,
-        team: Team,
+        parallelism: Parallelism,
     ) {
         let known = states.len() / D;
         projected.resize(met * D);
@@ -480,94 +488,12 @@ impl SideLayers {
         rows.resize(list.len() * D);
         const PART: usize = 240;
         let part = |(list, rows): (&[u32], &mut [f32])| self.from.forward(states, Some(list), rows, Activation::None);
-        match team {
-            Team::Solo => part((list, rows)),
-            Team::Pool => list.par_chunks(PART).zip(rows.par_chunks_mut(PART * D)).for_each(part),
+        match parallelism {
+            Parallelism::OneThread => part((list, rows)),
+            Parallelism::Pool => list.par_chunks(PART).zip(rows.par_chunks_mut(PART * D)).for_each(part),
         }
         for (&id, row) in list.iter().zip(rows.chunks_exact(D)) {
             projected[id as usize * D..][..D].copy_from_slice(row);
         }
-    }
-}
-
-/// The tensors of one update under the names of the layers.
-pub(crate) struct UpdateWeights<'a> {
-    pub checkpoint: &'a Checkpoint,
-    pub i: usize,
-}
-
-impl<'a> UpdateWeights<'a> {
-    fn tensor(&self, name: &str) -> &'a [f32] {
-        &self.checkpoint.tensors[name].data
-    }
-
-    /// Tensor `layer.i.part`.
-    pub fn at(&self, layer: &str, part: &str) -> &'a [f32] {
-        self.tensor(&format!("{layer}.{}.{part}", self.i))
-    }
-
-    /// The rows that depend on a position's mark alone, added up: direction, both query flags, and the rows 0 of the
-    /// two tables that published weights carry along.
-    pub fn marks(&self) -> Vec<f32> {
-        let flags = self.checkpoint.meta.flag_tables();
-        let table = |name: &str| self.at(name, "weight");
-        let mut marks = Vec::with_capacity(16 * D);
-        for mark in 0..16 {
-            let rows =
-                [(table("emb_direction"), mark & 3), (table(flags[0]), mark >> 2 & 1), (table(flags[1]), mark >> 3)];
-            for c in 0..D {
-                let sum: f32 = rows.iter().map(|(t, row)| t[row * D + c]).sum();
-                marks.push(sum + table("emb_restart")[c] + table("emb_neighbor")[c]);
-            }
-        }
-        marks
-    }
-
-    pub fn gru(&self) -> gru::Weights<'a> {
-        let net = |part: &str| self.tensor(&format!("net.{}.{part}", self.i));
-        let direction = |way: &str| gru::Direction {
-            w_ih: net(&format!("gru.weight_ih_l0{way}")),
-            w_hh: net(&format!("gru.weight_hh_l0{way}")),
-            b_ih: net(&format!("gru.bias_ih_l0{way}")),
-            b_hh: net(&format!("gru.bias_hh_l0{way}")),
-        };
-        gru::Weights {
-            norm: net("gru_norm.weight"),
-            directions: [direction(""), direction("_reverse")],
-            out: net("gru_out.weight"),
-        }
-    }
-
-    pub fn attention(&self) -> attention::Weights<'a> {
-        let net = |part: &str| self.tensor(&format!("net.{}.{part}.weight", self.i));
-        attention::Weights {
-            position: self.at("emb_position", "weight"),
-            norm: net("attention_norm"),
-            q: net("attention.q"),
-            k: net("attention.k"),
-            v: net("attention.v"),
-            out: net("attention.out"),
-        }
-    }
-
-    pub fn feed_forward(&self) -> swiglu::Weights<'a> {
-        let net = |part: &str| self.tensor(&format!("net.{}.{part}", self.i));
-        swiglu::Weights {
-            norm: net("ffn_norm.weight"),
-            w1: net("feed_forward.w1.weight"),
-            w3: net("feed_forward.w3.weight"),
-            w2: net("feed_forward.w2.weight"),
-        }
-    }
-
-    /// Equal weights are the softmax of equal logits: a mean has zeros for their parameters.
-    pub fn consensus(&self, side: &str) -> consensus::Weights<'a> {
-        static EQUAL: [f32; H * D] = [0.0; H * D];
-        let (to, logit) = (format!("to_{side}"), format!("{side}_logit"));
-        let (logit, logit_bias) = match self.checkpoint.meta.consensus {
-            Averaging::Softmax => (self.at(&logit, "weight"), self.at(&logit, "bias")),
-            Averaging::Mean => (&EQUAL[..], &EQUAL[..H]),
-        };
-        consensus::Weights { value: self.at(&to, "weight"), value_bias: self.at(&to, "bias"), logit, logit_bias }
     }
 }

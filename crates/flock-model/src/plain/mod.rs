@@ -1,8 +1,11 @@
 //! The definition of the model in plain loops: slow, simple, and what the fast one is held to.
 
-pub mod backward;
-pub mod forward;
-pub mod step;
+mod backward;
+mod forward;
+mod step;
 
-pub use forward::*;
+pub use backward::backward;
+pub(crate) use backward::{add, query_rows_backward};
+pub(crate) use forward::query_rows;
+pub use forward::{ForwardCache, LayerInputs, PlainStates, forward, initial_states, scores, update};
 pub use step::PlainGradient;

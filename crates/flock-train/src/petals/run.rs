@@ -25,11 +25,10 @@ use crate::run::{Event, Meter, Pending, RunContext, RunDir, TrainError, io_error
 use crate::settings::to_json;
 use crate::{BaseLoss, Example, StepInput, state};
 use flock_eval::datasets::DatasetError;
-use flock_model::checkpoint::{Metadata, Task};
+use flock_model::checkpoint::{Checkpoint, Metadata, Task};
 use flock_model::ensemble::{Ask, Asker};
 use flock_model::init::initial_weights;
 use flock_model::model::{Model, View};
-use flock_model::parameters::Parameters;
 
 /// How far the true target's logit must be above the false one's.
 pub const MARGIN: f64 = 0.1;
@@ -196,7 +195,7 @@ impl<'a, 's> Run<'a, 's> {
             note: Some(format!("trained on Petals by flock-kg {}, seed {}", env!("CARGO_PKG_VERSION"), config.seed)),
             ..published
         };
-        let parameters = Parameters::from_checkpoint(&initial_weights(meta, config.seed)?);
+        let parameters = initial_weights(meta, config.seed)?.weights;
         let (lines, seconds) = old.as_ref().map_or((0, 0.0), |(h, _)| (h.lines, h.seconds));
         let metrics_path = dir.file("metrics.jsonl");
         let mut run = Run {
@@ -390,7 +389,7 @@ impl<'a, 's> Run<'a, 's> {
     /// Asks every instance; with `all_or_nothing` gives up at the first that is not solved.
     fn test(&mut self, weights: &[f32], passes: u32, all_or_nothing: bool) -> Result<Outcome, TrainError> {
         let tested = self.learner.parameters.with_values(weights.to_vec());
-        let model = Model::new(&tested.to_checkpoint()?, self.context.engine)?;
+        let model = Model::new(&Checkpoint::new(tested)?, self.context.engine)?;
         let c = self.config;
         // Two rows of a batch have walks of their own, as in training; else both targets are read off one row.
         let rows = if c.protocol == PetalsProtocol::Published { 2 } else { 1 };
@@ -459,7 +458,7 @@ impl<'a, 's> Run<'a, 's> {
         let mut shipped = self.learner.parameters.with_values(weights);
         shipped.meta.steps = kept_epoch * self.instances.len() as u64;
         let path = self.dir.file("last.safetensors");
-        shipped.to_checkpoint()?.write(&path)?;
+        Checkpoint::new(shipped)?.write(&path)?;
         let share = |count: usize| count as f64 / self.instances.len() as f64;
         Ok(Some(PetalsReport {
             seed: self.config.seed,
