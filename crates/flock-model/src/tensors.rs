@@ -309,3 +309,130 @@ impl Metadata {
         meta
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use safetensors::SafeTensors;
+
+    use super::*;
+
+    /// Every task with every processor, small.
+    fn models() -> Vec<Metadata> {
+        let sizes = |task| Metadata { updates: 3, length: 8, ..Metadata::published(task) };
+        let kinds = |task| ProcessorKind::ALL.iter().map(move |&processor| Metadata { processor, ..sizes(task) });
+        [Task::Entity, Task::Relation].into_iter().flat_map(kinds).collect()
+    }
+
+    #[test]
+    fn tensors_follow_each_other_without_gaps() {
+        for meta in models() {
+            let table = TensorTable::new(&meta);
+            let mut end = 0;
+            for tensor in table.tensors() {
+                assert_eq!(tensor.offset, end, "{}", tensor.name);
+                end = tensor.range().end;
+                assert_eq!(table.get(&tensor.name), Some(tensor));
+            }
+            assert_eq!((end, end as u64), (table.num_values(), meta.num_parameters()));
+            assert_eq!(table.get("nothing"), None);
+            let names: Vec<&str> = table.by_name().map(|tensor| tensor.name.as_str()).collect();
+            assert!(names.len() == table.tensors().len() && names.is_sorted());
+        }
+    }
+
+    #[test]
+    fn names_and_shapes_are_the_published_ones() {
+        // The weights of these files were written by the published implementation.
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+        for (file, task, length) in [("entity_L8_T2", Task::Entity, 8), ("relation_L16_T2", Task::Relation, 16)] {
+            let bytes = std::fs::read(fixtures.join(format!("{file}.weights.safetensors"))).unwrap();
+            let weights = SafeTensors::deserialize(&bytes).unwrap();
+            let published: Shapes = weights.iter().map(|(name, t)| (name.to_string(), t.shape().to_vec())).collect();
+            let meta = Metadata { updates: 2, length, ..Metadata::published(task) };
+            assert_eq!(TensorTable::new(&meta).shapes(), published, "{file}");
+            assert_eq!(Metadata::infer(&published), meta);
+        }
+        for meta in models() {
+            assert_eq!(Metadata::infer(&TensorTable::new(&meta).shapes()), meta);
+        }
+    }
+
+    #[test]
+    fn views_cover_every_value_once() {
+        for meta in models() {
+            let table = TensorTable::new(&meta);
+            let mut values: Vec<f32> = (0..table.num_values()).map(|i| i as f32).collect();
+            // A slice begins with its own offset, and all of them together fill the buffer.
+            let mut seen: Vec<(usize, usize)> = Vec::new();
+            table.views(&values).map(&mut |slice| seen.push((slice[0] as usize, slice.len())));
+            let mut written: Vec<(usize, usize)> = Vec::new();
+            table.views_mut(&mut values).map(&mut |slice| written.push((slice[0] as usize, slice.len())));
+            assert_eq!(seen, written);
+            seen.sort_unstable();
+            let rows: Vec<(usize, usize)> = table.tensors().iter().map(|t| (t.offset, t.range().len())).collect();
+            assert_eq!(seen, rows);
+        }
+    }
+
+    #[test]
+    fn views_are_the_tensors_they_say() {
+        for meta in models() {
+            let table = TensorTable::new(&meta);
+            let values: Vec<f32> = (0..table.num_values()).map(|i| i as f32).collect();
+            let views = table.views(&values);
+            let tensor = |name: &str| &values[table.get(name).unwrap_or_else(|| panic!("{name}")).range()];
+            let linear = |layer: &LinearTensors<&[f32]>, name: &str| {
+                assert_eq!(layer.weight, tensor(&format!("{name}.weight")));
+                assert_eq!(layer.bias, tensor(&format!("{name}.bias")));
+            };
+            assert_eq!(views.initial, ["node_init", "type_init"].map(tensor));
+            linear(&views.head.first, "head.0");
+            linear(&views.head.second, "head.2");
+            linear(&views.head.last, "head.4");
+            let flags = match meta.task {
+                Task::Entity => ["emb_node_is_query", "emb_type_is_query"],
+                Task::Relation => ["emb_head_is_query", "emb_tail_is_query"],
+            };
+            assert_eq!(views.endpoints.is_some(), meta.task == Task::Relation);
+            for (layer, name) in views.endpoints.iter().flatten().zip(["head_to_query", "tail_to_query"]) {
+                linear(layer, name);
+            }
+            for (i, update) in views.updates.iter().enumerate() {
+                let table = |name: &str| tensor(&format!("{name}.{i}.weight"));
+                let net = |name: &str| tensor(&format!("net.{i}.{name}"));
+                assert_eq!(update.names, ["emb_anon_node", "emb_anon_type"].map(table));
+                assert_eq!(update.flags, flags.map(table));
+                assert_eq!((update.restart, update.neighbour), (table("emb_restart"), table("emb_neighbor")));
+                assert_eq!(update.direction, table("emb_direction"));
+                for (layers, names) in [
+                    (&update.from, ["from_node", "from_type"]),
+                    (&update.to, ["to_node", "to_type"]),
+                    (&update.logit, ["node_logit", "type_logit"]),
+                ] {
+                    layers.iter().zip(names).for_each(|(layer, name)| linear(layer, &format!("{name}.{i}")));
+                }
+                let FeedForwardTensors { norm, w1, w2, w3 } = update.feed_forward;
+                let ffn = ["ffn_norm", "feed_forward.w1", "feed_forward.w2", "feed_forward.w3"];
+                assert_eq!([norm, w1, w2, w3], ffn.map(|name| net(&format!("{name}.weight"))));
+                let mut processor = match meta.processor {
+                    ProcessorKind::Gru => vec![net("gru_norm.weight")],
+                    ProcessorKind::Transformer => vec![table("emb_position"), net("attention_norm.weight")],
+                };
+                processor.extend(match meta.processor {
+                    ProcessorKind::Gru => ["", "_reverse"]
+                        .into_iter()
+                        .flat_map(|way| ["weight_ih", "weight_hh", "bias_ih", "bias_hh"].map(|part| (part, way)))
+                        .map(|(part, way)| net(&format!("gru.{part}_l0{way}")))
+                        .chain([net("gru_out.weight")])
+                        .collect::<Vec<_>>(),
+                    ProcessorKind::Transformer => {
+                        ["q", "k", "v", "out"].map(|part| net(&format!("attention.{part}.weight"))).to_vec()
+                    }
+                });
+                assert_eq!(update.processor, processor);
+            }
+        }
+    }
+}

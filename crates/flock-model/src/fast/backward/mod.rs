@@ -198,3 +198,51 @@ fn distinct(ids: &[u32]) -> (Vec<u32>, Vec<u32>) {
     let place = place.collect();
     (rows, place)
 }
+
+#[cfg(test)]
+mod tests {
+    use flock_kernels::Precision;
+
+    use super::*;
+    use crate::bench::synthetic_graph;
+    use crate::init::initial_weights;
+    use crate::input::View;
+    use crate::metadata::{Metadata, ProcessorKind, Task};
+
+    #[test]
+    fn a_training_pass_computes_what_inference_computes() {
+        let graph = synthetic_graph(60, 5, 240, 4);
+        let view = View { topology: &graph, mask: None };
+        for (task, query) in [
+            (Task::Entity, WalkQuery::Entity { head: 3, relation: 2 }),
+            (Task::Relation, WalkQuery::Relation { head: 3, tail: 7 }),
+        ] {
+            for &processor in ProcessorKind::ALL {
+                let meta = Metadata { length: 10, updates: 3, processor, ..Metadata::published(task) };
+                let weights = initial_weights(meta, 8).unwrap().weights;
+                for engine in Engine::all() {
+                    let model = Model::pack(&weights, String::new(), engine).unwrap();
+                    let draw = Draw { walks: 5, seed: 3, pass: 1, options: model.walk_options() };
+                    let (mut asked, mut trained) = (PassBuffers::default(), PassBuffers::default());
+                    let want = model.pass(view, &query, draw, &mut asked, Parallelism::OneThread);
+                    let mut caches: Vec<UpdateCache> = (0..3).map(|_| UpdateCache::default()).collect();
+                    model.forward(view, &query, draw, &mut trained, Parallelism::OneThread, &mut caches);
+                    let got = model.score(graph.num_relations(), &query, &mut trained, Parallelism::OneThread);
+                    assert_eq!((&got.ids, &got.visits), (&want.ids, &want.visits));
+                    let pairs = got.logits.iter().zip(&want.logits).chain([(&got.unreached, &want.unreached)]);
+                    let off =
+                        pairs.map(|(g, w)| (g - w).abs()).fold(0f32, |m, d| if d > m || d.is_nan() { d } else { m });
+                    // The GRU's kernel that keeps its gates rounds the new state otherwise than the one that
+                    // does not (z and n apart, instead of one division for both). All else is the same to the
+                    // last bit. In bf16 such a difference may move a rounded operand by one part in 256.
+                    let bound = match (processor, engine.precision()) {
+                        (ProcessorKind::Transformer, _) => 0.0,
+                        (ProcessorKind::Gru, Precision::F32) => 2e-6,
+                        (ProcessorKind::Gru, Precision::Bf16) => 1e-2,
+                    };
+                    assert!(off <= bound, "{task} {processor} {engine:?}: off by {off}");
+                }
+            }
+        }
+    }
+}
