@@ -150,13 +150,13 @@ impl StageTimes {
         self.walk + self.record + self.project + self.embed + self.gru + self.feed_forward + self.consensus + self.head
     }
 
-    /// Share of the time that is not projections, embedding and sequence network.
+    /// Returns the share of the time that is not projections, embedding and sequence network.
     pub fn overhead(&self) -> f64 {
         (self.walk + self.record + self.consensus + self.head) / self.total()
     }
 }
 
-/// A graph of FB15k237's size and skew: endpoints and relations drawn with density falling as a power of their rank.
+/// Makes a graph of FB15k237's size and skew: endpoints and relations drawn with density falling as a power of their rank.
 pub fn synthetic_graph(entities: u32, relations: u32, triples: usize, seed: u64) -> Topology {
     let mut stream = Key { seed, pass: 0, update: 0, query: 0 }.stream(0);
     // u^4.5 of a uniform u. At n = 16 a query's walks then meet 10,930 nodes and an update's 3,853; on FB15k237 itself
@@ -347,7 +347,7 @@ fn forward_row(
     })
 }
 
-/// Peak resident memory of the process, or since a row began, in MB; 0 where the system does not tell.
+/// Returns the peak resident memory of the process, or since a row began, in MB; 0 where the system does not tell.
 pub fn peak_rss_mb() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).unwrap_or_default();

@@ -35,7 +35,7 @@ pub struct Score {
 }
 
 impl Score {
-    /// σ(logit).
+    /// Computes σ(logit).
     pub fn probability(&self) -> f64 {
         1.0 / (1.0 + (-self.logit).exp())
     }
@@ -53,7 +53,7 @@ pub struct Scores {
 }
 
 impl Scores {
-    /// The score of a candidate.
+    /// Returns the score of a candidate.
     pub fn of(&self, id: u32) -> Score {
         self.reached.binary_search_by_key(&id, |(c, _)| *c).map_or(self.unreached, |i| self.reached[i].1)
     }
@@ -73,7 +73,7 @@ pub struct Asker<'a> {
 }
 
 impl<'a> Asker<'a> {
-    /// An asker that works on the threads of `pool`.
+    /// Makes an asker that works on the threads of `pool`.
     pub fn new(model: &'a Model, view: View<'a>, pool: &'a rayon::ThreadPool) -> Asker<'a> {
         Asker { model, view, pool, buffers: Mutex::default() }
     }
@@ -110,7 +110,7 @@ impl<'a> Asker<'a> {
         Ok(queries.iter().map(|_| scores.drain(..passes).collect()).collect())
     }
 
-    /// One pass of a query, with all threads. Passes in order, put in a [`Tally`], give what [`Asker::ask`] gives.
+    /// Runs one pass of a query, with all threads. Passes in order, put in a [`Tally`], give what [`Asker::ask`] gives.
     pub fn pass(&self, query: &WalkQuery, ask: Ask, pass: u32) -> Result<PassScores, ModelError> {
         self.model.check(self.view.topology, query)?;
         let draw = Draw { walks: ask.walks.max(1), seed: ask.seed, pass, options: ask.options };
@@ -127,7 +127,7 @@ impl<'a> Asker<'a> {
     }
 }
 
-/// The mean over passes. A candidate that a pass did not reach has that pass's unreached score there.
+/// Averages over passes. A candidate that a pass did not reach has that pass's unreached score there.
 pub fn combine(passes: &[PassScores]) -> Scores {
     if let [pass] = passes {
         let one = |logit: f32, visits| Score { logit: f64::from(logit), spread: 0.0, visits };
@@ -174,12 +174,12 @@ impl Tally {
         }
     }
 
-    /// How many passes were added.
+    /// Returns how many passes were added.
     pub fn passes(&self) -> u32 {
         self.passes
     }
 
-    /// The scores of all passes added so far.
+    /// Computes the scores of all passes added so far.
     pub fn scores(&self) -> Scores {
         let count = f64::from(self.passes.max(1));
         let score = |above: Sums, visits| {

@@ -1,6 +1,6 @@
 //! Half-precision numbers of files, widened exactly.
 
-/// IEEE half precision, exactly.
+/// Widens IEEE half precision.
 pub(crate) fn f16_to_f32(bits: u16) -> f32 {
     let sign = if bits >> 15 == 0 { 1.0 } else { -1.0 };
     let (exponent, fraction) = (i32::from(bits >> 10 & 31), f32::from(bits & 1023));
@@ -12,7 +12,7 @@ pub(crate) fn f16_to_f32(bits: u16) -> f32 {
     }
 }
 
-/// bfloat16, exactly: the upper half of an `f32`.
+/// Widens bfloat16: the upper half of an `f32`.
 pub(crate) fn bf16_to_f32(bits: u16) -> f32 {
     f32::from_bits(u32::from(bits) << 16)
 }

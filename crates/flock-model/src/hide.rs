@@ -16,7 +16,7 @@ pub enum Hide {
     Endpoints,
 }
 
-/// The triples to hide from the walks when these triples are asked about.
+/// Lists the triples to hide from the walks when these triples are asked about.
 pub fn hidden(topology: &Topology, triples: &[Triple], task: Task, hide: Hide) -> Vec<Triple> {
     let along = |head, tail| {
         let relations = topology.relations_between(head, tail);

@@ -64,7 +64,7 @@ pub struct Draw {
     pub options: WalkOptions,
 }
 
-/// A number for a query that depends on nothing but the query: its walks are the same in any batch.
+/// Returns a number for a query that depends on nothing but the query: its walks are the same in any batch.
 pub fn query_number(query: &WalkQuery) -> u64 {
     match *query {
         WalkQuery::Entity { head, relation } => u64::from(head) << 32 | u64::from(relation),

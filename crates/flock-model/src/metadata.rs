@@ -32,7 +32,7 @@ impl fmt::Display for Task {
     }
 }
 
-/// How what the walks say of a node or a type is averaged.
+/// How the consensus averages what the walks say of a node or a type.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Averaging {
@@ -43,7 +43,7 @@ pub enum Averaging {
     Mean,
 }
 
-/// Whether a switch is as in the published models, whose files do not name it.
+/// Tells whether a switch is as in the published models, whose files do not name it.
 fn is_published<T: Default + PartialEq>(switch: &T) -> bool {
     *switch == T::default()
 }
@@ -119,7 +119,7 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// The published model of a task: its sizes, and its three pretraining graphs.
+    /// Describes the published model of a task: its sizes, and its three pretraining graphs.
     pub fn published(task: Task) -> Metadata {
         Metadata {
             task,
@@ -146,12 +146,12 @@ impl Metadata {
         }
     }
 
-    /// Width of the feed-forward layer, `3D`.
+    /// Returns the width of the feed-forward layer, `3D`.
     pub fn feed_forward_width(&self) -> usize {
         3 * self.width
     }
 
-    /// How walks are drawn for this model: its length, and every switch it was trained with.
+    /// Returns how walks are drawn for this model: its length, and every switch it was trained with.
     pub fn walk_options(&self) -> WalkOptions {
         WalkOptions {
             length: self.length,
@@ -165,7 +165,7 @@ impl Metadata {
         }
     }
 
-    /// The switches that are not as published, as words to go on with after a comma.
+    /// Lists the switches that are not as published, in words, each after a comma.
     pub fn switches(&self) -> String {
         let switches = [
             (self.consensus == Averaging::Mean, ", mean consensus"),
@@ -189,7 +189,7 @@ impl Metadata {
         words
     }
 
-    /// Width of the scoring head's hidden layers, `2D`.
+    /// Returns the width of the scoring head's hidden layers, `2D`.
     pub fn head_width(&self) -> usize {
         2 * self.width
     }
@@ -199,7 +199,7 @@ impl Metadata {
         base_walks(self.n_train, self.mean_nodes, self.mean_triples, num_nodes, num_triples)
     }
 
-    /// The sizes a sequence processor's tensors depend on.
+    /// Returns the sizes a sequence processor's tensors depend on.
     pub(crate) fn sizes(&self) -> Sizes {
         Sizes { width: self.width, length: self.length }
     }

@@ -2,9 +2,8 @@
 //!
 //! This is the only place that knows them; a sequence processor adds its own rows
 //! ([`processor`](crate::processor)). All weights of a model are one flat buffer in the order of the
-//! table, and so are all gradients. [`TensorTable::views`] and [`TensorTable::views_mut`] cut such a
-//! buffer into slices, one per tensor, and hand them out as a [`ModelTensors`]: a tree that follows
-//! the layers. The order is that of the published `state_dict`, and a place in the buffer means the
+//! table, and so are all gradients. The table cuts such a buffer into typed views: slices, one per
+//! tensor, in a tree that follows the layers (`tensors/views.rs`). The order is that of the published `state_dict`, and a place in the buffer means the
 //! same in every run: training states on disk and seeded initial weights depend on it.
 //!
 //! Shapes: `D` width, `H` heads, `L` walk length; the feed-forward is `3D` wide, the scoring head `2D`.

@@ -85,7 +85,16 @@ fn step_by_step(model: &Model, s: &Setting, seed: u64, sees_ids: bool) -> Vec<f3
         }
         let met = [recorder.nodes().len(), recorder.types().len()];
         let refresh = model.refresh(i, &s.query, &recorder);
-        update.run(&records, met, &refresh, &mut states, &mut work, Parallelism::OneThread, &mut Stages::default());
+        update.run(
+            &records,
+            met,
+            &refresh,
+            &mut states,
+            &mut work,
+            Parallelism::OneThread,
+            &mut Stages::default(),
+            None,
+        );
     }
     let mut buffers = PassBuffers::with_states(recorder, states);
     of(&model.score(RELATIONS, &s.query, &mut buffers, Parallelism::OneThread), &s.candidates)

@@ -192,6 +192,7 @@ fn fast_model_reproduces_the_fixtures_at_every_level() {
                                     &mut work,
                                     parallelism,
                                     &mut Stages::default(),
+                                    None,
                                 );
                             }
                             // Spread the rows of what was met over the whole graph, the initial state elsewhere.

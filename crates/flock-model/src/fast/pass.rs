@@ -1,7 +1,7 @@
 //! The model: `walk → record → process → consensus`, `I` times, then a score for every candidate.
 //!
 //! A pass over one query is one run of [`Model::pass`]; training runs the same pass with a
-//! [`PassSink`] that keeps what the way back needs. It touches what its walks touch: no buffer and no
+//! sink that keeps what the way back needs. It touches what its walks touch: no buffer and no
 //! loop here is as long as the graph has nodes or edges. Sections are those of
 //! `docs/reference/model.md`.
 
@@ -267,12 +267,12 @@ impl Model {
             match sink.cache(i) {
                 None => {
                     let refresh = self.refresh(i, query, recorder);
-                    update.run_with(records, met, &refresh, states, work, parallelism, &mut stages, None);
+                    update.run(records, met, &refresh, states, work, parallelism, &mut stages, None);
                 }
                 // The way back asks for every state.
                 Some(cache) => {
                     let all = [Refresh::All, Refresh::All];
-                    update.run_with(records, met, &all, states, work, parallelism, &mut stages, Some(&mut *cache));
+                    update.run(records, met, &all, states, work, parallelism, &mut stages, Some(&mut *cache));
                     std::mem::swap(&mut cache.records, records);
                 }
             }

@@ -185,7 +185,7 @@ pub struct Update {
 /// What the way back through an update needs of the way there: the sink of a training pass. `P` rows,
 /// time-major in blocks.
 #[derive(Default)]
-pub(crate) struct UpdateCache {
+pub struct UpdateCache {
     pub(super) records: Records,
     pub(super) known: [usize; 2],     // nodes and types met before these walks
     pub(super) states: [Vec<f32>; 2], // their states before the update, (known, D)
@@ -253,7 +253,7 @@ fn take<'a>(rest: &mut &'a mut [f32], len: usize) -> &'a mut [f32] {
     first
 }
 
-/// Recorded walks as the kernels take them.
+/// Returns recorded walks as the kernels take them.
 pub(super) fn positions(records: &Records) -> Positions<'_> {
     Positions {
         node_name: &records.node_name,
@@ -287,22 +287,9 @@ impl Update {
     }
 
     /// Reads the recorded walks and updates the states. `met` is how many nodes and types have been
-    /// met, these walks included.
+    /// met, these walks included. With a cache, it leaves there what the way back needs, but for the
+    /// records.
     pub fn run(
-        &self,
-        records: &Records, // (W, L)
-        met: [usize; 2],
-        refresh: &[Refresh; 2],
-        states: &mut States,
-        work: &mut Workspace,
-        parallelism: Parallelism,
-        stages: &mut Stages,
-    ) {
-        self.run_with(records, met, refresh, states, work, parallelism, stages, None);
-    }
-
-    /// As [`Update::run`]; with a cache, it keeps there what the way back needs, but for the records.
-    pub(crate) fn run_with(
         &self,
         records: &Records, // (W, L)
         met: [usize; 2],

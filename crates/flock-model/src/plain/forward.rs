@@ -21,7 +21,7 @@ pub struct PlainStates {
 }
 
 impl PlainStates {
-    /// Zeros, as many as there are states.
+    /// Returns zeros, as many as there are states.
     pub(crate) fn zeros_like(&self) -> PlainStates {
         PlainStates { nodes: vec![0.0; self.nodes.len()], types: vec![0.0; self.types.len()] }
     }
@@ -131,7 +131,7 @@ pub(crate) fn query_rows(
     q
 }
 
-/// The layers that only a relation model has.
+/// Returns the layers that only a relation model has.
 pub(super) fn endpoints<T>(model: &ModelTensors<T>) -> &[LinearTensors<T>; 2] {
     model.endpoints.as_ref().expect("a relation query is asked of a relation model")
 }

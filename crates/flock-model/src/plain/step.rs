@@ -18,7 +18,7 @@ pub struct PlainGradient {
 }
 
 impl PlainGradient {
-    /// A gradient that works on so many threads.
+    /// Starts a pool of `threads` threads.
     ///
     /// # Errors
     /// The threads cannot be started.
@@ -55,7 +55,7 @@ impl Gradient for PlainGradient {
     }
 }
 
-/// Loss of one example, and its share of the gradient.
+/// Computes the loss of one example, and its share of the gradient.
 fn one(weights: &Weights, input: &StepInput<'_>, example: &Example, weight: f32) -> (f64, Vec<f32>) {
     let (topology, query) = (input.view.topology, &example.query);
     let (length, updates) = (weights.meta.length, weights.meta.updates as u32);

@@ -29,14 +29,14 @@ macro_rules! processors {
             /// Every processor.
             pub const ALL: &[ProcessorKind] = &[$(ProcessorKind::$kind,)*];
 
-            /// The name in files and configurations.
+            /// Returns the name in files and configurations.
             pub fn name(self) -> &'static str {
                 match self {
                     $(ProcessorKind::$kind => $name,)*
                 }
             }
 
-            /// The processor itself.
+            /// Returns the processor itself.
             pub(crate) fn processor(self) -> &'static dyn Processor {
                 match self {
                     $(ProcessorKind::$kind => &$processor,)*

@@ -128,7 +128,7 @@ impl<'a> UpdateTensors<&'a [f32]> {
         swiglu::Weights { norm, w1, w3, w2 }
     }
 
-    /// The consensus of nodes and of types. Equal weights are the softmax of equal logits: a mean has
+    /// Returns the consensus of nodes and of types. Equal weights are the softmax of equal logits: a mean has
     /// zeros for their parameters.
     pub fn consensus(&self, averaging: Averaging) -> [consensus::Weights<'a>; 2] {
         static EQUAL: [f32; H * D] = [0.0; H * D];
@@ -169,7 +169,7 @@ impl UpdateTensors<&mut [f32]> {
         swiglu::Gradients { d_norm: norm, d_w1: w1, d_w3: w3, d_w2: w2 }
     }
 
-    /// Of nodes, and of types.
+    /// Returns the consensus of nodes and of types.
     pub fn consensus(&mut self) -> [consensus::Gradients<'_>; 2] {
         let ([to_node, to_type], [logit_node, logit_type]) = (&mut self.to, &mut self.logit);
         [consensus_gradients(to_node, logit_node), consensus_gradients(to_type, logit_type)]
