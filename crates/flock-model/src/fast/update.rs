@@ -17,7 +17,7 @@ use flock_walk::Records;
 use rayon::prelude::*;
 
 use crate::metadata::Metadata;
-use crate::processor::FastForward;
+use crate::processor::PackedForward;
 use crate::tensors::ModelTensors;
 
 /// The states of what a query has met: rows by local id. A node or type not met yet has the initial state.
@@ -177,7 +177,7 @@ pub struct Update {
     length: usize,
     sides: [SideLayers; 2],
     embed: Embed,
-    processor: Box<dyn FastForward>,
+    processor: Box<dyn PackedForward>,
     feed_forward: SwiGlu,
     consensus: Consensus,
 }

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use flock_kernels::Engine;
 use flock_kernels::gru::{self, Backward, BackwardScratch, CACHED, Direction, DirectionGradients, Gru, Scratch};
 
-use super::{FastBackward, FastForward, Place, Processor, ProcessorTensor, Sizes};
+use super::{PackedBackward, PackedForward, Place, Processor, ProcessorTensor, Sizes};
 use crate::initialiser::Initialiser;
 
 thread_local! {
@@ -58,16 +58,16 @@ impl Processor for GruProcessor {
         gru::plain_backward(x, length, weights(w), d_x, &mut gradients(d_w));
     }
 
-    fn pack(&self, engine: Engine, w: &[&[f32]]) -> Box<dyn FastForward> {
+    fn pack(&self, engine: Engine, w: &[&[f32]]) -> Box<dyn PackedForward> {
         Box::new(Gru::new(engine, weights(w)))
     }
 
-    fn pack_backward(&self, engine: Engine, w: &[&[f32]]) -> Box<dyn FastBackward> {
+    fn pack_backward(&self, engine: Engine, w: &[&[f32]]) -> Box<dyn PackedBackward> {
         Box::new(Backward::new(engine, weights(w)))
     }
 }
 
-impl FastForward for Gru {
+impl PackedForward for Gru {
     /// The gates of both directions.
     fn cache_width(&self) -> usize {
         2 * CACHED
@@ -84,7 +84,7 @@ impl FastForward for Gru {
     }
 }
 
-impl FastBackward for Backward {
+impl PackedBackward for Backward {
     fn run(&self, x: &[f32], walks: usize, cache: &[f32], d_x: &mut [f32], d_w: &mut [&mut [f32]]) {
         let (there, back) = cache.split_at(cache.len() / 2);
         BACKWARD.with_borrow_mut(|scratch| {

@@ -120,19 +120,19 @@ pub(crate) trait Processor: Sync {
     );
 
     /// Packs the weights for the fast forward pass.
-    fn pack(&self, engine: Engine, weights: &[&[f32]]) -> Box<dyn FastForward>;
+    fn pack(&self, engine: Engine, weights: &[&[f32]]) -> Box<dyn PackedForward>;
 
     /// Packs the weights for the fast way back.
-    fn pack_backward(&self, engine: Engine, weights: &[&[f32]]) -> Box<dyn FastBackward>;
+    fn pack_backward(&self, engine: Engine, weights: &[&[f32]]) -> Box<dyn PackedBackward>;
 }
 
 /// A processor packed for the forward pass. Working memory belongs to the thread.
-pub(crate) trait FastForward: Send + Sync {
+pub(crate) trait PackedForward: Send + Sync {
     /// Values kept per row for the way back, besides the input.
     fn cache_width(&self) -> usize;
 
     /// Runs the processor in place on a block of walks, rows time-major. With a cache, it keeps what
-    /// [`FastBackward::run`] needs.
+    /// [`PackedBackward::run`] needs.
     fn run(
         &self,
         x: &mut [f32], // (L, walks, D)
@@ -142,7 +142,7 @@ pub(crate) trait FastForward: Send + Sync {
 }
 
 /// A processor packed for the way back. Working memory belongs to the thread.
-pub(crate) trait FastBackward: Send + Sync {
+pub(crate) trait PackedBackward: Send + Sync {
     /// Goes back through a block of walks: `d_x` comes in as the gradient of the output and leaves as
     /// that of the input; the weights' gradients are added to.
     fn run(

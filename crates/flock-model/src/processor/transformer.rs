@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use flock_kernels::Engine;
 use flock_kernels::attention::{self, Attention, Backward, BackwardScratch, HEADS, Scratch};
 
-use super::{FastBackward, FastForward, Place, Processor, ProcessorTensor, Sizes};
+use super::{PackedBackward, PackedForward, Place, Processor, ProcessorTensor, Sizes};
 use crate::initialiser::Initialiser;
 
 thread_local! {
@@ -51,16 +51,16 @@ impl Processor for TransformerProcessor {
         attention::plain_backward(x, length, weights(w), d_x, &mut gradients(d_w));
     }
 
-    fn pack(&self, engine: Engine, w: &[&[f32]]) -> Box<dyn FastForward> {
+    fn pack(&self, engine: Engine, w: &[&[f32]]) -> Box<dyn PackedForward> {
         Box::new(Attention::new(engine, weights(w)))
     }
 
-    fn pack_backward(&self, engine: Engine, w: &[&[f32]]) -> Box<dyn FastBackward> {
+    fn pack_backward(&self, engine: Engine, w: &[&[f32]]) -> Box<dyn PackedBackward> {
         Box::new(Backward::new(engine, weights(w)))
     }
 }
 
-impl FastForward for Attention {
+impl PackedForward for Attention {
     /// Nothing: the way back computes from the input.
     fn cache_width(&self) -> usize {
         0
@@ -71,7 +71,7 @@ impl FastForward for Attention {
     }
 }
 
-impl FastBackward for Backward {
+impl PackedBackward for Backward {
     fn run(&self, x: &[f32], walks: usize, _: &[f32], d_x: &mut [f32], d_w: &mut [&mut [f32]]) {
         BACKWARD.with_borrow_mut(|scratch| Backward::run(self, x, walks, d_x, &mut gradients(d_w), scratch));
     }

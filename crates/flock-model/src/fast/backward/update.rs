@@ -5,7 +5,7 @@ use flock_kernels::{Aligned, BLOCK, D, Engine, consensus, embed, linear, swiglu}
 use crate::fast::update::{UpdateCache, positions};
 use crate::metadata::{Averaging, Metadata};
 use crate::plain::add;
-use crate::processor::FastBackward;
+use crate::processor::PackedBackward;
 use crate::tensors::{LinearTensors, UpdateTensors};
 
 /// The transposed layers of one update.
@@ -13,7 +13,7 @@ pub(super) struct UpdateBackward {
     length: usize,
     averaging: Averaging,
     from: [linear::Backward; 2],
-    processor: Box<dyn FastBackward>,
+    processor: Box<dyn PackedBackward>,
     feed_forward: swiglu::Backward,
     consensus: consensus::Backward,
 }
