@@ -11,7 +11,7 @@ use flock_eval::published::{PublishedNumbers, PublishedSetting};
 use flock_eval::{AskedSide, EvalError, Evaluation, RankMetrics, analyse};
 use flock_kernels::{Engine, Level, Precision};
 use flock_model::ModelName;
-use flock_model::checkpoint::{Metadata, Task};
+use flock_model::checkpoint::{Checkpoint, Metadata, Task};
 use flock_model::ensemble::{Ask, Asker};
 use flock_model::init::initial_weights;
 use flock_model::model::{Model, View};
@@ -264,14 +264,17 @@ fn variants_are_the_models_they_say() {
     let full = initial_weights(meta, 3).unwrap();
     // Shorter walks: rows 0..3 of the names, and "no type" from row 6 to row 3.
     let short = analyse::shortened(&full, 3).unwrap();
-    let (old, new) = (&full.tensors["emb_anon_type.1.weight"].data, &short.tensors["emb_anon_type.1.weight"].data);
+    let tensor = |of: &'_ Checkpoint, name: &str| of.tensor(name).unwrap().to_vec();
+    let (old, new) = (tensor(&full, "emb_anon_type.1.weight"), tensor(&short, "emb_anon_type.1.weight"));
     assert_eq!((&new[..3 * 64], &new[3 * 64..]), (&old[..3 * 64], &old[6 * 64..]));
-    assert_eq!(short.tensors["emb_anon_node.0.weight"].data, full.tensors["emb_anon_node.0.weight"].data[..3 * 64]);
-    assert_eq!(short.meta.length, 3);
+    assert_eq!(tensor(&short, "emb_anon_node.0.weight"), tensor(&full, "emb_anon_node.0.weight")[..3 * 64]);
+    assert_eq!(short.meta().length, 3);
     // A mean is a softmax of equal logits.
-    let mut level = full.tensors.clone();
-    level.iter_mut().filter(|(name, _)| name.contains("_logit.")).for_each(|(_, t)| t.data.fill(0.0));
-    let level = flock_model::checkpoint::Checkpoint::new(full.meta.clone(), level).unwrap();
+    let mut level = full.weights.clone();
+    for tensor in full.weights.table().tensors().iter().filter(|t| t.name.contains("_logit.")) {
+        level.values[tensor.range()].fill(0.0);
+    }
+    let level = Checkpoint::new(level).unwrap();
     let engine = Engine::new(Level::detect().unwrap(), Precision::F32).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let set = Dataset::open(&dataset(dir.path(), 1, "transductive", "train")).unwrap().test_set(Split::Test).unwrap();

@@ -38,8 +38,8 @@ mod tests {
     fn every_task_has_a_model_that_has_learnt() {
         for task in [Task::Entity, Task::Relation] {
             let checkpoint = default_checkpoint(task);
-            assert_eq!(checkpoint.meta.task, task);
-            assert!(checkpoint.meta.steps > 0);
+            assert_eq!(checkpoint.meta().task, task);
+            assert!(checkpoint.meta().steps > 0);
         }
         assert!(graph().unwrap().topology().num_triples() > 100);
     }

@@ -55,9 +55,7 @@ pub use flock_eval as eval;
 pub use flock_eval::{chart as plot, datasets};
 pub use flock_graph as graph;
 pub use flock_kernels as kernels;
-pub use flock_model::{
-    base_walks, bench, checkpoint, ensemble, gradient, import, init, model, parameters, plain, plain_gradient, update,
-};
+pub use flock_model::{base_walks, bench, checkpoint, ensemble, gradient, import, init, model, plain, update, weights};
 #[cfg(feature = "train")]
 pub use flock_train as train;
 #[cfg(feature = "train")]

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use flock_graph::Graph;
 use flock_model::ensemble::{Ask, Scores};
 use flock_model::model::{Draw, PassBuffers, PassScores, View};
-use flock_model::update::Team;
+use flock_model::update::Parallelism;
 
 use crate::answers::Answers;
 use crate::calibrate::Calibration;
@@ -77,10 +77,10 @@ impl Plan {
     }
 
     /// Runs one pass. The graph must be the one of the plan.
-    pub fn pass(&self, graph: &Graph, pass: u32, buffers: &mut PassBuffers, team: Team) -> PassScores {
+    pub fn pass(&self, graph: &Graph, pass: u32, buffers: &mut PassBuffers, parallelism: Parallelism) -> PassScores {
         let view = View { topology: graph.topology(), mask: None };
         let draw = Draw { walks: self.ask.walks, seed: self.ask.seed, pass, options: self.ask.options };
-        self.model.model.pass(view, &self.question.query, draw, buffers, team)
+        self.model.model.pass(view, &self.question.query, draw, buffers, parallelism)
     }
 
     /// Adds a pass to those before. Returns how many passes were added.

@@ -39,7 +39,7 @@ impl NamedModel {
         let model = Model::new(checkpoint, engine)
             .map_err(|source| PredictorError::Model { origin: origin.clone(), source })?;
         let name = ModelName {
-            task: checkpoint.meta.task,
+            task: checkpoint.meta().task,
             sha256: model.hash().to_string(),
             precision: engine.precision().to_string(),
             origin,

@@ -29,8 +29,8 @@ fn hold_out(dir: &Path) -> Dataset {
 fn mrr(dataset: &Dataset, checkpoint: &Checkpoint) -> f64 {
     let engine = Engine::new(Level::detect().unwrap(), Precision::F32).unwrap();
     let model = Model::new(checkpoint, engine).unwrap();
-    assert_eq!(model.walk_options().balanced_on_query_relation, checkpoint.meta.balanced_on_query_relation);
-    let task = checkpoint.meta.task;
+    assert_eq!(model.walk_options().balanced_on_query_relation, checkpoint.meta().balanced_on_query_relation);
+    let task = checkpoint.meta().task;
     let name =
         ModelName { task, origin: "test".to_string(), sha256: checkpoint.hash.clone(), precision: "f32".to_string() };
     let (walks, passes) = (Choice::Given(8), Choice::Given(1));
@@ -45,8 +45,12 @@ fn bundled_models_predict_what_initial_weights_do_not() {
     let dataset = hold_out(dir.path());
     for (task, least) in [(Task::Entity, 0.5), (Task::Relation, 0.5)] {
         let bundled = default_checkpoint(task);
-        assert_eq!(bundled.meta.balanced_on_query_relation, task == Task::Entity, "as configs/flock-{task}.toml says");
-        let untrained = initial_weights(bundled.meta.clone(), 0).unwrap();
+        assert_eq!(
+            bundled.meta().balanced_on_query_relation,
+            task == Task::Entity,
+            "as configs/flock-{task}.toml says"
+        );
+        let untrained = initial_weights(bundled.meta().clone(), 0).unwrap();
         let [bundled, untrained] = [&bundled, &untrained].map(|checkpoint| mrr(&dataset, checkpoint));
         println!("{task}: MRR {bundled:.3}, untrained {untrained:.3}");
         assert!(bundled > least && untrained < bundled - 0.2, "{task}: MRR {bundled:.3}, untrained {untrained:.3}");

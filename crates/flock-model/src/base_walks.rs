@@ -9,7 +9,7 @@ pub const MIN_BASE_WALKS: u32 = 16;
 /// The greatest base walk count the rule gives.
 pub const MAX_BASE_WALKS: u32 = 512;
 
-/// The base walk count `n` for a walked graph of `num_nodes` nodes and `num_triples` raw triples (inverses not counted).
+/// Computes the base walk count `n` for a walked graph of `num_nodes` nodes and `num_triples` raw triples (inverses not counted).
 ///
 /// `n_train`, `mean_nodes` (V̄) and `mean_triples` (Ē) come from the checkpoint's metadata. An empty graph gets the least count.
 pub fn base_walks(n_train: u32, mean_nodes: f64, mean_triples: f64, num_nodes: u32, num_triples: usize) -> u32 {

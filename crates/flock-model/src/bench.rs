@@ -12,14 +12,15 @@ use flock_kernels::{Engine, Level, Precision, peak};
 use flock_walk::{Key, WalkOptions, WalkQuery, bench_moves};
 use serde::Serialize;
 
-use crate::checkpoint::{Checkpoint, Metadata, Task};
+use crate::checkpoint::Checkpoint;
 use crate::ensemble::{Ask, Asker};
-use crate::gradient::FastGradient;
+use crate::fast::backward::FastGradient;
+use crate::fast::pass::Model;
+use crate::fast::update::Stages;
 use crate::init::initial_weights;
-use crate::model::{Model, View};
-use crate::parameters::Parameters;
+use crate::input::View;
+use crate::metadata::{Metadata, Task};
 use crate::step::{BaseLoss, Example, Gradient, StepInput};
-use crate::update::Stages;
 
 /// Multiply-adds per walk position and update, by the definition: GRU 49,152, its output layer 8,192, feed-forward
 /// 36,864, `from_*` 8,192, `to_*` 8,192, logits 512.
@@ -149,13 +150,13 @@ impl StageTimes {
         self.walk + self.record + self.project + self.embed + self.gru + self.feed_forward + self.consensus + self.head
     }
 
-    /// Share of the time that is not projections, embedding and sequence network.
+    /// Returns the share of the time that is not projections, embedding and sequence network.
     pub fn overhead(&self) -> f64 {
         (self.walk + self.record + self.consensus + self.head) / self.total()
     }
 }
 
-/// A graph of FB15k237's size and skew: endpoints and relations drawn with density falling as a power of their rank.
+/// Makes a graph of FB15k237's size and skew: endpoints and relations drawn with density falling as a power of their rank.
 pub fn synthetic_graph(entities: u32, relations: u32, triples: usize, seed: u64) -> Topology {
     let mut stream = Key { seed, pass: 0, update: 0, query: 0 }.stream(0);
     // u^4.5 of a uniform u. At n = 16 a query's walks then meet 10,930 nodes and an update's 3,853; on FB15k237 itself
@@ -245,9 +246,9 @@ fn train_row(
     const BATCH: usize = 8;
     const NEGATIVES: usize = 512;
     reset_peak_rss();
-    let mut parameters = Parameters::from_checkpoint(checkpoint);
+    let mut weights = checkpoint.weights.clone();
     let mut fast = FastGradient::new(engine, threads).map_err(|e| e.to_string())?;
-    let size = parameters.values.len();
+    let size = weights.values.len();
     let (mut gradient, mut m, mut v) = (vec![0.0; size], vec![0.0; size], vec![0.0; size]);
     let mut draws = Key { seed: 1, pass: 0, update: 0, query: 0 }.stream(1);
     let mut best = Duration::MAX;
@@ -272,17 +273,18 @@ fn train_row(
             walks: n,
             seed: 1,
             step: round,
-            options: WalkOptions { length: parameters.meta.length, ..WalkOptions::default() },
+            options: WalkOptions { length: weights.meta.length, ..WalkOptions::default() },
             loss: BaseLoss::SelfAdversarial { temperature: 1.0 }.into(),
         };
-        fast.gradient(&parameters, &input, &mut gradient).map_err(|e| e.to_string())?;
-        AdamW::default().step(5e-4, u64::from(round) + 1, &mut parameters.values, &gradient, &mut m, &mut v);
+        fast.gradient(&weights, &input, &mut gradient).map_err(|e| e.to_string())?;
+        AdamW::default().step(5e-4, u64::from(round) + 1, &mut weights.values, &gradient, &mut m, &mut v);
         if round > 0 {
             best = best.min(start.elapsed());
         }
         round += 1;
     }
-    let positions = 3 * u64::from(n) * checkpoint.meta.length as u64 * checkpoint.meta.updates as u64 * BATCH as u64;
+    let positions =
+        3 * u64::from(n) * checkpoint.meta().length as u64 * checkpoint.meta().updates as u64 * BATCH as u64;
     let seconds = best.as_secs_f64();
     Ok(TrainRow {
         n,
@@ -345,7 +347,7 @@ fn forward_row(
     })
 }
 
-/// Peak resident memory of the process, or since a row began, in MB; 0 where the system does not tell.
+/// Returns the peak resident memory of the process, or since a row began, in MB; 0 where the system does not tell.
 pub fn peak_rss_mb() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).unwrap_or_default();

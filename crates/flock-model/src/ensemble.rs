@@ -1,4 +1,4 @@
-//! Ensembles: `P` independent passes, and the mean of their logits (section 6), with the spread over passes kept.
+//! Ensembles: `P` independent passes, and the mean of their logits (`docs/reference/model.md`, section 6), with the spread over passes kept.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -6,8 +6,9 @@ use std::sync::Mutex;
 use flock_walk::WalkQuery;
 use rayon::prelude::*;
 
-use crate::model::{Draw, Model, ModelError, PassBuffers, PassScores, View};
-use crate::update::{Stages, Team};
+use crate::fast::pass::{Model, PassBuffers, PassScores};
+use crate::fast::update::{Parallelism, Stages};
+use crate::input::{Draw, ModelError, View};
 
 /// How a query is asked.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +35,7 @@ pub struct Score {
 }
 
 impl Score {
-    /// σ(logit).
+    /// Computes σ(logit).
     pub fn probability(&self) -> f64 {
         1.0 / (1.0 + (-self.logit).exp())
     }
@@ -52,7 +53,7 @@ pub struct Scores {
 }
 
 impl Scores {
-    /// The score of a candidate.
+    /// Returns the score of a candidate.
     pub fn of(&self, id: u32) -> Score {
         self.reached.binary_search_by_key(&id, |(c, _)| *c).map_or(self.unreached, |i| self.reached[i].1)
     }
@@ -72,7 +73,7 @@ pub struct Asker<'a> {
 }
 
 impl<'a> Asker<'a> {
-    /// An asker that works on the threads of `pool`.
+    /// Makes an asker that works on the threads of `pool`.
     pub fn new(model: &'a Model, view: View<'a>, pool: &'a rayon::ThreadPool) -> Asker<'a> {
         Asker { model, view, pool, buffers: Mutex::default() }
     }
@@ -102,14 +103,14 @@ impl<'a> Asker<'a> {
         }
         let passes = ask.passes.max(1) as usize;
         let jobs = queries.len() * passes;
-        let run = |job: usize, team: Team| {
+        let run = |job: usize, parallelism: Parallelism| {
             if !go_on() {
                 return Err(ModelError::Stopped);
             }
             let draw =
                 Draw { walks: ask.walks.max(1), seed: ask.seed, pass: (job % passes) as u32, options: ask.options };
             let mut buffers = self.lock().pop().unwrap_or_default();
-            let scores = self.model.pass(self.view, &queries[job / passes], draw, &mut buffers, team);
+            let scores = self.model.pass(self.view, &queries[job / passes], draw, &mut buffers, parallelism);
             self.lock().push(buffers);
             Ok(scores)
         };
@@ -117,23 +118,26 @@ impl<'a> Asker<'a> {
         let threads = self.pool.current_num_threads();
         let whole = if threads > 1 { jobs / threads * threads } else { jobs };
         let mut scores: Vec<PassScores> = self.pool.install(|| {
-            let mut scores: Vec<PassScores> =
-                (0..whole).into_par_iter().with_max_len(1).map(|job| run(job, Team::Solo)).collect::<Result<_, _>>()?;
+            let mut scores: Vec<PassScores> = (0..whole)
+                .into_par_iter()
+                .with_max_len(1)
+                .map(|job| run(job, Parallelism::OneThread))
+                .collect::<Result<_, _>>()?;
             for job in whole..jobs {
-                scores.push(run(job, Team::Pool)?);
+                scores.push(run(job, Parallelism::Pool)?);
             }
             Ok(scores)
         })?;
         Ok(queries.iter().map(|_| scores.drain(..passes).collect()).collect())
     }
 
-    /// One pass of a query, with all threads. Passes in order, put in a [`Tally`], give what [`Asker::ask`] gives.
+    /// Runs one pass of a query, with all threads. Passes in order, put in a [`Tally`], give what [`Asker::ask`] gives.
     pub fn pass(&self, query: &WalkQuery, ask: Ask, pass: u32) -> Result<PassScores, ModelError> {
         self.model.check(self.view.topology, query)?;
         let draw = Draw { walks: ask.walks.max(1), seed: ask.seed, pass, options: ask.options };
         let mut buffers = self.lock().pop().unwrap_or_default();
-        let team = if self.pool.current_num_threads() > 1 { Team::Pool } else { Team::Solo };
-        let scores = self.pool.install(|| self.model.pass(self.view, query, draw, &mut buffers, team));
+        let parallelism = if self.pool.current_num_threads() > 1 { Parallelism::Pool } else { Parallelism::OneThread };
+        let scores = self.pool.install(|| self.model.pass(self.view, query, draw, &mut buffers, parallelism));
         self.lock().push(buffers);
         Ok(scores)
     }
@@ -144,7 +148,7 @@ impl<'a> Asker<'a> {
     }
 }
 
-/// The mean over passes. A candidate that a pass did not reach has that pass's unreached score there.
+/// Averages over passes. A candidate that a pass did not reach has that pass's unreached score there.
 pub fn combine(passes: &[PassScores]) -> Scores {
     if let [pass] = passes {
         let one = |logit: f32, visits| Score { logit: f64::from(logit), spread: 0.0, visits };
@@ -191,12 +195,12 @@ impl Tally {
         }
     }
 
-    /// How many passes were added.
+    /// Returns how many passes were added.
     pub fn passes(&self) -> u32 {
         self.passes
     }
 
-    /// The scores of all passes added so far.
+    /// Computes the scores of all passes added so far.
     pub fn scores(&self) -> Scores {
         let count = f64::from(self.passes.max(1));
         let score = |above: Sums, visits| {

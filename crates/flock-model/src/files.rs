@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 /// The largest file that is read, in bytes.
 pub const MAX_FILE_BYTES: u64 = 1 << 30;
 
-/// The bytes of a file of reasonable size; a device or pipe without end is an error, not a full memory.
+/// Reads a file of reasonable size. A device or pipe without end is an error, not a full memory.
 pub fn read_limited(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
@@ -21,7 +21,7 @@ pub fn read_limited(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// SHA-256 in lower-case hex.
+/// Computes SHA-256 in lower-case hex.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }

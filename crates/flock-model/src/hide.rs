@@ -3,7 +3,7 @@
 use flock_graph::{Topology, Triple};
 use serde::{Deserialize, Serialize};
 
-use crate::checkpoint::Task;
+use crate::metadata::Task;
 
 /// What the entity task hides from the walks. The relation task always hides every edge from head to tail.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,7 +16,7 @@ pub enum Hide {
     Endpoints,
 }
 
-/// The triples to hide from the walks when these triples are asked about.
+/// Lists the triples to hide from the walks when these triples are asked about.
 pub fn hidden(topology: &Topology, triples: &[Triple], task: Task, hide: Hide) -> Vec<Triple> {
     let along = |head, tail| {
         let relations = topology.relations_between(head, tail);

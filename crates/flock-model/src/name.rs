@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::checkpoint::Task;
+use crate::metadata::Task;
 
 /// The model behind an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

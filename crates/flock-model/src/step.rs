@@ -1,20 +1,20 @@
 //! One training step seen from outside: a batch of examples and a loss go in, a gradient comes out.
 //!
-//! Whoever implements [`Gradient`] can train: [`FastGradient`](crate::gradient::FastGradient), and
-//! [`PlainGradient`](crate::plain_step::PlainGradient), which defines it.
+//! Whoever implements [`Gradient`] can train: the fast model's `FastGradient`, and `PlainGradient`, which
+//! defines it.
 
 use flock_kernels::loss;
 use flock_walk::{WalkOptions, WalkQuery};
 
-use crate::model::{ModelError, View};
-use crate::parameters::Parameters;
+use crate::input::{ModelError, View};
+use crate::weights::Weights;
 
 /// One query of a training batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Example {
     /// What is asked.
     pub query: WalkQuery,
-    /// Whom the answer is held against: column 0 is the true one, unless there is none. Nodes, or raw relations.
+    /// The candidates: column 0 is the true one, unless there is none. Nodes, or raw relations.
     pub candidates: Vec<u32>, // (C)
     /// Whether column 0 is a true answer. Only [`BaseLoss::SummedBce`] has a use for examples without one.
     pub truth: bool,
@@ -23,7 +23,7 @@ pub struct Example {
 }
 
 impl Example {
-    /// A query whose first candidate is the true answer.
+    /// Makes an example of a query whose first candidate is the true answer.
     pub fn new(query: WalkQuery, candidates: Vec<u32>) -> Example {
         Example { query, candidates, truth: true, row: 0 }
     }
@@ -40,7 +40,7 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// An example's share of the loss of its batch. Its gradient goes to `d_logits`, which is zero before.
+    /// Computes an example's share of the loss of its batch. Its gradient goes to `d_logits`, which is zero before.
     pub fn run(self, example: &Example, logits: &[f32], batch: usize, d_logits: &mut [f32]) -> f32 {
         let candidates = logits.len();
         let mut loss = match self.base {
@@ -58,7 +58,7 @@ impl Loss {
         loss
     }
 
-    /// An example's share of the loss of its batch, times this, is its own loss.
+    /// Returns what an example's share of the batch's loss is to be multiplied by to get its own loss.
     pub fn divisor(self, batch: usize) -> f64 {
         match self.base {
             BaseLoss::SummedBce => 1.0,
@@ -107,7 +107,7 @@ pub struct StepInput<'a> {
 }
 
 impl StepInput<'_> {
-    /// Seed of an example's walks.
+    /// Returns the seed of an example's walks.
     pub fn seed_of(&self, example: &Example) -> u64 {
         self.seed ^ u64::from(example.row).wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
@@ -124,14 +124,14 @@ pub struct StepOutput {
 
 /// The gradient of a batch's loss in every weight.
 pub trait Gradient {
-    /// Overwrites `gradient`, which is laid out like [`Parameters::values`], with the gradient of the batch's loss.
+    /// Overwrites `gradient`, which is laid out like [`Weights::values`], with the gradient of the batch's loss.
     /// The same input gives the same bits, on any number of threads.
     ///
     /// # Errors
     /// A model or a query that does not fit the engine or the graph. A loss that is not finite is no error here.
     fn gradient(
         &mut self,
-        parameters: &Parameters,
+        weights: &Weights,
         input: &StepInput<'_>,
         gradient: &mut [f32],
     ) -> Result<StepOutput, ModelError>;

@@ -6,16 +6,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use common::{small, tensors, value, values};
-use flock_model::checkpoint::{
-    Averaging, Checkpoint, CheckpointProblem, Metadata, Processor, Task, Tensor, expected_tensors,
-};
+use common::{checkpoint_of, expected_tensors, small, tensors, value, values};
+use flock_model::checkpoint::{Averaging, Checkpoint, CheckpointProblem, Metadata, ProcessorKind, Task, Tensor};
 use safetensors::tensor::{Dtype, TensorView};
 
 fn checkpoint(task: Task) -> Checkpoint {
     let meta = small(task);
     let tensors = tensors(&meta);
-    Checkpoint::new(meta, tensors).unwrap()
+    checkpoint_of(meta, &tensors).unwrap()
 }
 
 /// The file another program would write: the given tensors, no metadata.
@@ -63,7 +61,7 @@ fn parameter_counts_are_the_published_ones() {
 #[test]
 fn a_transformer_has_about_as_many_parameters() {
     let published = Metadata::published(Task::Entity);
-    let transformer = Metadata { processor: Processor::Transformer, ..published.clone() };
+    let transformer = Metadata { processor: ProcessorKind::Transformer, ..published.clone() };
     assert_eq!(transformer.num_parameters(), 801_969 - 6 * 58_176 + 6 * 57_408);
     assert_eq!(Metadata { consensus: Averaging::Mean, ..published }.num_parameters(), 801_969);
 }
@@ -71,13 +69,13 @@ fn a_transformer_has_about_as_many_parameters() {
 #[test]
 fn switches_are_named_where_they_are_not_the_published_ones() {
     let switched = Metadata {
-        processor: Processor::Transformer,
+        processor: ProcessorKind::Transformer,
         consensus: Averaging::Mean,
         balanced_on_query_relation: true,
         ..small(Task::Entity)
     };
-    let bytes = Checkpoint::new(switched.clone(), tensors(&switched)).unwrap().to_bytes().unwrap();
-    assert_eq!(Checkpoint::from_bytes("switched", &bytes).unwrap().meta, switched);
+    let bytes = checkpoint_of(switched.clone(), &tensors(&switched)).unwrap().to_bytes().unwrap();
+    assert_eq!(Checkpoint::from_bytes("switched", &bytes).unwrap().weights.meta, switched);
     let text = String::from_utf8_lossy(&bytes);
     assert!(
         text.contains(r#"\"processor\":\"transformer\",\"consensus\":\"mean\",\"balanced_on_query_relation\":true"#)
@@ -98,8 +96,8 @@ fn switches_are_named_where_they_are_not_the_published_ones() {
     let error = other("mean", "mode");
     assert!(error.contains("unknown variant `mode`, expected `softmax` or `mean`"), "{error}");
     // Without metadata the tensors tell the processor; nothing tells the consensus.
-    let inferred = Checkpoint::from_bytes("raw", &foreign(&raw(&switched))).unwrap().meta;
-    assert_eq!((inferred.processor, inferred.consensus), (Processor::Transformer, Averaging::Softmax));
+    let inferred = Checkpoint::from_bytes("raw", &foreign(&raw(&switched))).unwrap().weights.meta;
+    assert_eq!((inferred.processor, inferred.consensus), (ProcessorKind::Transformer, Averaging::Softmax));
 }
 
 #[test]
@@ -119,8 +117,8 @@ fn what_is_written_comes_back() {
     let path = directory.path().join("model.safetensors");
     for task in [Task::Entity, Task::Relation] {
         let mut written = checkpoint(task);
-        written.meta.note = Some("päper \"quoted\"\n".to_string());
-        written.meta.steps = 400_000;
+        written.weights.meta.note = Some("päper \"quoted\"\n".to_string());
+        written.weights.meta.steps = 400_000;
         written.hash = written.write(&path).unwrap();
         assert_eq!(Checkpoint::read(&path).unwrap(), written);
     }
@@ -143,7 +141,7 @@ fn a_refused_write_leaves_the_old_file_alone() {
     let path = directory.path().join("model.safetensors");
     let mut model = checkpoint(Task::Entity);
     let hash = model.write(&path).unwrap();
-    model.tensors.get_mut("head.4.bias").unwrap().data[0] = f32::NAN;
+    model.weights.tensor_mut("head.4.bias").unwrap()[0] = f32::NAN;
     let error = model.write(&path).unwrap_err().to_string();
     assert!(error.ends_with("tensor `head.4.bias` has NaN at position 0; weights must be finite"), "{error}");
     assert_eq!(Checkpoint::read(&path).unwrap().hash, hash);
@@ -158,7 +156,7 @@ fn only_whole_models_are_made() {
     let meta = small(Task::Entity);
     let mut short = tensors(&meta);
     short.get_mut("node_init").unwrap().data.pop();
-    let error = Checkpoint::new(meta.clone(), short).unwrap_err().to_string();
+    let error = checkpoint_of(meta.clone(), &short).unwrap_err().to_string();
     assert_eq!(error, "tensor `node_init` has 7 values, which do not fill its shape [8]");
     for (meta, message) in [
         (Metadata { width: 0, ..meta.clone() }, "width is 0; it must be between 1 and 1024"),
@@ -169,7 +167,7 @@ fn only_whole_models_are_made() {
         (Metadata { mean_nodes: f64::NAN, ..meta.clone() }, "mean_nodes is NaN; it must be positive"),
         (Metadata { width: 1024, updates: 64, ..meta.clone() }, "is more than this program loads"),
     ] {
-        let error = Checkpoint::new(meta, BTreeMap::new()).unwrap_err().to_string();
+        let error = checkpoint_of(meta, &BTreeMap::new()).unwrap_err().to_string();
         assert!(error.contains(message), "{error}");
     }
 }
@@ -178,9 +176,9 @@ fn only_whole_models_are_made() {
 fn a_file_without_metadata_is_inferred() {
     for task in [Task::Entity, Task::Relation] {
         let read = Checkpoint::from_bytes("raw", &foreign(&raw(&small(task)))).unwrap();
-        assert!(read.meta.note.as_ref().unwrap().contains("inferred"));
-        assert_eq!(Metadata { note: None, ..read.meta }, small(task));
-        assert_eq!(read.tensors, tensors(&small(task)));
+        assert!(read.meta().note.as_ref().unwrap().contains("inferred"));
+        assert_eq!(Metadata { note: None, ..read.meta().clone() }, small(task));
+        assert_eq!(read.weights.to_tensors(), tensors(&small(task)));
     }
 }
 
@@ -201,7 +199,7 @@ fn halves_are_widened_and_other_types_refused() {
         file.insert(name.to_string(), (dtype, vec![8], data));
     }
     let read = Checkpoint::from_bytes("halves", &foreign(&file)).unwrap();
-    assert_eq!(read.tensors, tensors(&meta));
+    assert_eq!(read.weights.to_tensors(), tensors(&meta));
 
     for (dtype, bytes) in [(Dtype::I32, 32), (Dtype::F64, 64), (Dtype::U8, 8)] {
         file.insert("type_init".to_string(), (dtype, vec![8], vec![0; bytes]));
@@ -243,7 +241,7 @@ fn wrong_tensors_are_named() {
     let path = directory.path().join("extra.safetensors");
     fs::write(&path, bytes).unwrap();
     assert!(Checkpoint::read(&path).is_err());
-    assert_eq!(Checkpoint::read_lenient(&path).unwrap().tensors, tensors(&meta));
+    assert_eq!(Checkpoint::read_lenient(&path).unwrap().weights.to_tensors(), tensors(&meta));
 
     let mut file = good.clone();
     file.get_mut("from_node.1.weight").unwrap().2[20..24].copy_from_slice(&f32::INFINITY.to_le_bytes());
@@ -382,7 +380,7 @@ fn damage_is_noticed() {
         match Checkpoint::from_bytes("damaged", &bytes) {
             Err(e) => by_checksum += usize::from(matches!(e.problem, CheckpointProblem::Checksum)),
             Ok(read) => {
-                assert_eq!((&read.meta, &read.tensors), (&model.meta, &model.tensors), "round {round}, byte {at}")
+                assert_eq!(read.weights, model.weights, "round {round}, byte {at}")
             }
         }
     }
@@ -405,7 +403,7 @@ fn damage_is_noticed() {
 fn files_from_before_the_checksum_are_read() {
     let model = checkpoint(Task::Relation);
     let old = Checkpoint::from_bytes("old", &without_checksum(model.to_bytes().unwrap())).unwrap();
-    assert_eq!((&old.meta, &old.tensors), (&model.meta, &model.tensors));
+    assert_eq!(old.weights, model.weights);
     // Written again it has one.
     assert_eq!(old.to_bytes().unwrap(), model.to_bytes().unwrap());
 }
@@ -421,8 +419,8 @@ fn parity_weights_are_read() {
         let Some(path) = shared(file) else { return };
         let read = Checkpoint::read(&path).unwrap();
         let expected = Metadata { task, length, updates, ..Metadata::published(task) };
-        assert_eq!(Metadata { note: None, ..read.meta.clone() }, expected, "{file}");
-        assert_eq!(read.tensors.values().map(|t| t.data.len()).sum::<usize>(), parameters, "{file}");
+        assert_eq!(Metadata { note: None, ..read.meta().clone() }, expected, "{file}");
+        assert_eq!(read.weights.values.len(), parameters, "{file}");
     }
 }
 
@@ -431,7 +429,7 @@ fn parity_values_are_read_exactly() {
     let Some(path) = shared("entity_L8_T2.weights.safetensors") else { return };
     let read = Checkpoint::read(path).unwrap();
     // python: struct.unpack over the header's data_offsets of these tensors, as the bits of the first and last values
-    let bits = |name: &str, position: usize| read.tensors[name].data[position].to_bits();
+    let bits = |name: &str, position: usize| read.tensor(name).unwrap()[position].to_bits();
     assert_eq!((bits("node_init", 0), bits("node_init", 63)), (0x3feb_d177, 0x3fa9_4ee3));
     let gru = "net.1.gru.weight_hh_l0_reverse";
     assert_eq!((bits(gru, 0), bits(gru, 1), bits(gru, 192 * 64 - 1)), (0x3d3f_cd0c, 0x3d98_da7e, 0xbdc3_cae6));

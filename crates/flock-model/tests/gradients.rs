@@ -6,10 +6,10 @@
 
 use std::path::{Path, PathBuf};
 
+use flock_kernels::embed::Positions;
 use flock_kernels::loss;
 use flock_model::checkpoint::{Checkpoint, Task};
-use flock_model::plain::{self, PlainRecords};
-use flock_model::plain_gradient::{self, Gradients};
+use flock_model::plain;
 use flock_walk::{Recorder, Records, WalkQuery};
 use safetensors::{Dtype, SafeTensors};
 
@@ -48,13 +48,13 @@ struct Query {
     walks: Vec<([Vec<u32>; 2], Records)>,
 }
 
-fn plain_records<'a>([node, ty]: &'a [Vec<u32>; 2], r: &'a Records) -> PlainRecords<'a> {
-    PlainRecords { node, ty, node_name: &r.node_name, type_name: &r.type_name, mark: &r.mark }
+fn positions<'a>([node, ty]: &'a [Vec<u32>; 2], r: &'a Records) -> Positions<'a> {
+    Positions { node, ty, node_name: &r.node_name, type_name: &r.type_name, mark: &r.mark }
 }
 
 impl Query {
-    fn records(&self) -> Vec<PlainRecords<'_>> {
-        self.walks.iter().map(|(ids, records)| plain_records(ids, records)).collect()
+    fn records(&self) -> Vec<Positions<'_>> {
+        self.walks.iter().map(|(ids, records)| positions(ids, records)).collect()
     }
 }
 
@@ -78,7 +78,7 @@ impl Case {
         let (_, types) = self.sizes();
         let query = |b: usize| {
             let row = |all: &[u32]| all[b * all.len() / queries..][..all.len() / queries].to_vec();
-            let (query, candidates) = match self.checkpoint.meta.task {
+            let (query, candidates) = match self.checkpoint.meta().task {
                 Task::Entity => (WalkQuery::Entity { head: heads[b], relation: relations[b] }, row(&tails)),
                 Task::Relation => (WalkQuery::Relation { head: heads[b], tail: tails[b] }, row(&relations)),
             };
@@ -98,22 +98,22 @@ impl Case {
     }
 
     /// Loss, gradient of the logits, and gradients of the parameters, of the whole batch.
-    fn run(&self) -> (f32, Vec<f32>, Gradients) {
+    fn run(&self) -> (f32, Vec<f32>, Vec<f32>) {
         let (nodes, types) = self.sizes();
         let queries = self.queries();
-        let (mut total, mut all, mut gradients) = (0.0, Vec::new(), plain_gradient::zeros(&self.checkpoint));
+        let (mut total, mut all, mut gradients) = (0.0, Vec::new(), vec![0.0; self.checkpoint.weights.values.len()]);
         for q in &queries {
             let records = q.records();
-            let cache = plain_gradient::forward(&self.checkpoint, &records, nodes, types);
-            let logits = plain::scores(&self.checkpoint, &q.query, &cache.states, &q.candidates);
+            let cache = plain::forward(&self.checkpoint.weights, &records, nodes, types);
+            let logits = plain::scores(&self.checkpoint.weights, &q.query, &cache.states, &q.candidates);
             let (candidates, batch) = (logits.len(), queries.len());
             let mut d_logits = vec![0.0; candidates];
-            total += match self.checkpoint.meta.task {
+            total += match self.checkpoint.meta().task {
                 Task::Entity => loss::self_adversarial(&logits, candidates, batch, 1.0, &mut d_logits),
                 Task::Relation => loss::mean_bce(&logits, candidates, batch, &mut d_logits),
             };
             let (c, d) = (&q.candidates, &d_logits);
-            plain_gradient::backward(&self.checkpoint, &q.query, &records, &cache, c, d, &mut gradients);
+            plain::backward(&self.checkpoint.weights, &q.query, &records, &cache, c, d, &mut gradients);
             all.extend(d_logits);
         }
         (total, all, gradients)
@@ -154,7 +154,8 @@ fn every_gradient_is_the_published_one() {
         assert!(in_logits < 1e-4, "{}: logits_grad {in_logits}", case.name);
 
         let mut errors: Vec<(f32, &str)> = Vec::new();
-        for (name, tensor) in &gradients {
+        for tensor in case.checkpoint.weights.table().tensors() {
+            let (name, got) = (&tensor.name, &gradients[tensor.range()]);
             let want = case.gradients.floats(name);
             // A softmax does not change when all its logits move together, so this gradient is zero but for rounding,
             // ours as theirs: it is held to be small beside the one of the layer's weight.
@@ -162,7 +163,7 @@ fn every_gradient_is_the_published_one() {
                 true => largest(&case.gradients.floats(&name.replace(".bias", ".weight"))),
                 false => largest(&want),
             };
-            errors.push((relative(&tensor.data, &want, scale), name));
+            errors.push((relative(got, &want, scale), name));
         }
         errors.sort_by(|a, b| b.0.total_cmp(&a.0));
         let (worst, name) = errors[0];
@@ -181,11 +182,11 @@ fn the_forward_pass_with_a_cache_is_the_plain_one() {
     for case in cases() {
         let (nodes, types) = case.sizes();
         for q in case.queries() {
-            let mut states = plain::initial_states(&case.checkpoint, nodes, types);
+            let mut states = plain::initial_states(&case.checkpoint.weights, nodes, types);
             for (i, records) in q.records().iter().enumerate() {
-                plain::update(&case.checkpoint, i, records, &mut states);
+                plain::update(&case.checkpoint.weights, i, *records, &mut states);
             }
-            let cache = plain_gradient::forward(&case.checkpoint, &q.records(), nodes, types);
+            let cache = plain::forward(&case.checkpoint.weights, &q.records(), nodes, types);
             assert!(cache.states.nodes == states.nodes && cache.states.types == states.types, "{}", case.name);
         }
     }
@@ -196,18 +197,20 @@ fn gradients_are_added_to_what_is_there() {
     let case = Case::read(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures")), "relation_L16_T2");
     let (nodes, types) = case.sizes();
     let q = &case.queries()[0];
-    let cache = plain_gradient::forward(&case.checkpoint, &q.records(), nodes, types);
+    let cache = plain::forward(&case.checkpoint.weights, &q.records(), nodes, types);
     let d_logits = vec![0.25; q.candidates.len()];
-    let run = |gradients: &mut Gradients| {
-        plain_gradient::backward(&case.checkpoint, &q.query, &q.records(), &cache, &q.candidates, &d_logits, gradients)
+    let run = |gradients: &mut [f32]| {
+        plain::backward(&case.checkpoint.weights, &q.query, &q.records(), &cache, &q.candidates, &d_logits, gradients)
     };
-    let (mut once, mut twice) = (plain_gradient::zeros(&case.checkpoint), plain_gradient::zeros(&case.checkpoint));
+    let (mut once, mut twice) =
+        (vec![0.0; case.checkpoint.weights.values.len()], vec![0.0; case.checkpoint.weights.values.len()]);
     run(&mut once);
     run(&mut twice);
     run(&mut twice);
-    for (name, t) in &once {
-        let doubled: Vec<f32> = t.data.iter().map(|d| 2.0 * d).collect();
-        let error = relative(&twice[name].data, &doubled, largest(&doubled));
+    for tensor in case.checkpoint.weights.table().tensors() {
+        let (name, range) = (&tensor.name, tensor.range());
+        let doubled: Vec<f32> = once[range.clone()].iter().map(|d| 2.0 * d).collect();
+        let error = relative(&twice[range], &doubled, largest(&doubled));
         assert!(error < 1e-4 || name.contains("_logit."), "{name}: {error}");
     }
 }

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{Cursor, Write};
 use std::sync::{Mutex, MutexGuard};
 
-use common::{small, tensors, value, values};
-use flock_model::checkpoint::{Checkpoint, Metadata, Task, expected_tensors};
+use common::{checkpoint_of, expected_tensors, small, tensors, value, values};
+use flock_model::checkpoint::{Checkpoint, Metadata, Task};
 use flock_model::import::{import_pth, import_pth_bytes};
 use peak_alloc::PeakAlloc;
 use zip::write::SimpleFileOptions;
@@ -292,10 +292,10 @@ fn the_published_layout_is_imported() {
         std::fs::write(&path, &bytes).unwrap();
 
         let read = import_pth(&path).unwrap();
-        assert_eq!(read.tensors, tensors(&meta));
-        assert_eq!(read.tensors.values().map(|t| t.data.len()).sum::<usize>(), parameters);
-        assert!(read.meta.note.as_ref().unwrap().starts_with("imported from best.pth, SHA-256 "));
-        assert_eq!(Metadata { note: None, ..read.meta.clone() }, meta);
+        assert_eq!(read.weights.to_tensors(), tensors(&meta));
+        assert_eq!(read.weights.values.len(), parameters);
+        assert!(read.meta().note.as_ref().unwrap().starts_with("imported from best.pth, SHA-256 "));
+        assert_eq!(Metadata { note: None, ..read.meta().clone() }, meta);
         assert_eq!((meta.n_train, meta.mean_nodes), (128, 24178.0));
         assert_eq!(meta.graphs, ["FB15k237", "WN18RR", "CoDExMedium"]);
 
@@ -311,7 +311,7 @@ fn every_layout_gives_the_same_weights() {
     let meta = small(Task::Entity);
     let expected = tensors(&meta);
     let (plain, storages) = model(&meta, "FloatStorage");
-    let check = |what: &str, bytes: &[u8]| assert_eq!(import(bytes).tensors, expected, "{what}");
+    let check = |what: &str, bytes: &[u8]| assert_eq!(import(bytes).weights.to_tensors(), expected, "{what}");
 
     check("bare state_dict", &pth(&bare(&plain), &storages));
     let deflated = archive(&[("data.pkl", &bare(&plain))], &storages, CompressionMethod::Deflated);
@@ -371,7 +371,7 @@ fn strides_and_offsets_are_followed() {
     saved[at].stride = vec![i64::MAX as usize, 1];
 
     assert_eq!(members.len(), 8);
-    assert_eq!(import(&pth(&published(&saved), &storages)).tensors, tensors(&meta));
+    assert_eq!(import(&pth(&published(&saved), &storages)).weights.to_tensors(), tensors(&meta));
 }
 
 #[test]
@@ -474,7 +474,7 @@ fn a_bomb_stays_packed() {
 fn other_files_are_recognised() {
     let _turn = turn();
     let legacy = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.";
-    let safetensors = Checkpoint::new(small(Task::Entity), tensors(&small(Task::Entity))).unwrap().to_bytes().unwrap();
+    let safetensors = checkpoint_of(small(Task::Entity), &tensors(&small(Task::Entity))).unwrap().to_bytes().unwrap();
     let empty_archive = archive(&[("other", b"")], &Storages::new(), CompressionMethod::Stored);
     for (bytes, message) in [
         (&b""[..], "an empty file"),
@@ -593,8 +593,8 @@ fn a_file_that_pytorch_wrote() {
     let bytes = include_bytes!("data/pytorch-2.15.pth");
     let meta = Metadata { updates: 1, ..small(Task::Entity) };
     let read = import(bytes);
-    assert_eq!(Metadata { note: None, ..read.meta.clone() }, meta);
-    assert_eq!(read.tensors, tensors(&meta));
+    assert_eq!(Metadata { note: None, ..read.meta().clone() }, meta);
+    assert_eq!(read.weights.to_tensors(), tensors(&meta));
 }
 
 /// Fixed seed, xorshift.

@@ -10,7 +10,7 @@ use flock_model::bench::synthetic_graph;
 use flock_model::checkpoint::{Metadata, Task};
 use flock_model::init::initial_weights;
 use flock_model::model::{Draw, Model, PassBuffers, PassScores, View};
-use flock_model::update::{Stages, States, Team, Workspace};
+use flock_model::update::{Parallelism, Stages, States, Workspace};
 use flock_walk::{Key, Recorder, Records, WalkQuery, Walks};
 
 const NODES: u32 = 16;
@@ -63,7 +63,7 @@ fn of(scores: &PassScores, candidates: &[u32]) -> Vec<f32> {
 fn honest(model: &Model, s: &Setting, seed: u64) -> Vec<f32> {
     let draw = Draw { walks: WALKS, seed, pass: 0, options: model.walk_options() };
     let view = View { topology: &s.graph, mask: None };
-    of(&model.pass(view, &s.query, draw, &mut PassBuffers::default(), Team::Solo), &s.candidates)
+    of(&model.pass(view, &s.query, draw, &mut PassBuffers::default(), Parallelism::OneThread), &s.candidates)
 }
 
 /// The same pass step by step, where a node's and a type's name may be its id in the graph.
@@ -84,11 +84,20 @@ fn step_by_step(model: &Model, s: &Setting, seed: u64, sees_ids: bool) -> Vec<f3
             records.type_name = walks.types.iter().map(|t| *t as u16).collect();
         }
         let met = [recorder.nodes().len(), recorder.types().len()];
-        let wanted = model.wanted(i, &s.query, &recorder);
-        update.run(&records, met, &wanted, &mut states, &mut work, Team::Solo, &mut Stages::default());
+        let refresh = model.refresh(i, &s.query, &recorder);
+        update.run(
+            &records,
+            met,
+            &refresh,
+            &mut states,
+            &mut work,
+            Parallelism::OneThread,
+            &mut Stages::default(),
+            None,
+        );
     }
     let mut buffers = PassBuffers::with_states(recorder, states);
-    of(&model.score(RELATIONS, &s.query, &mut buffers, Team::Solo), &s.candidates)
+    of(&model.score(RELATIONS, &s.query, &mut buffers, Parallelism::OneThread), &s.candidates)
 }
 
 /// Per candidate, its logits over [`SEEDS`] seeds from `first` on, in ascending order.

@@ -6,11 +6,12 @@
 
 use std::path::{Path, PathBuf};
 
+use flock_kernels::embed::Positions;
 use flock_kernels::{D, Engine, Precision};
 use flock_model::checkpoint::{Checkpoint, Task};
 use flock_model::model::{Model, PassBuffers};
-use flock_model::plain::{self, PlainRecords};
-use flock_model::update::{Stages, States, Team, Wanted, Workspace};
+use flock_model::plain;
+use flock_model::update::{Parallelism, Refresh, Stages, States, Workspace};
 use flock_walk::{Recorder, Records, WalkQuery};
 use safetensors::{Dtype, SafeTensors};
 
@@ -92,7 +93,7 @@ fn compare(
     let per = walks * length;
     let (mut worst_state, mut worst_logit) = (0f32, 0f32);
     for b in 0..queries {
-        let (query, listed) = match case.checkpoint.meta.task {
+        let (query, listed) = match case.checkpoint.meta().task {
             Task::Entity => {
                 (WalkQuery::Entity { head: heads[b], relation: relations[b] }, &tails[b * candidates..][..candidates])
             }
@@ -130,25 +131,25 @@ fn record(recorder: &mut Recorder, records: &mut Records, length: usize, step: &
 fn plain_model_reproduces_the_fixtures() {
     for case in cases() {
         let (nodes, types) = (case.arrays.ints("num_nodes")[0], case.arrays.ints("num_relations")[0]);
-        let length = case.checkpoint.meta.length;
+        let length = case.checkpoint.meta().length;
         let (state, logit) = compare(&case, &mut |query, candidates, steps| {
-            let mut states = plain::initial_states(&case.checkpoint, nodes as usize, types as usize);
+            let mut states = plain::initial_states(&case.checkpoint.weights, nodes as usize, types as usize);
             let (mut recorder, mut records) = (Recorder::new(), Records::default());
             recorder.begin(query, types);
             let mut all = Vec::new();
             for (i, step) in steps.iter().enumerate() {
                 record(&mut recorder, &mut records, length, step);
-                let r = PlainRecords {
+                let r = Positions {
                     node: &step[0],
                     ty: &step[1],
                     node_name: &records.node_name,
                     type_name: &records.type_name,
                     mark: &records.mark,
                 };
-                plain::update(&case.checkpoint, i, &r, &mut states);
+                plain::update(&case.checkpoint.weights, i, r, &mut states);
                 all.push((states.nodes.clone(), states.types.clone()));
             }
-            (all, plain::scores(&case.checkpoint, query, &states, candidates))
+            (all, plain::scores(&case.checkpoint.weights, query, &states, candidates))
         });
         println!("{}: plain: states within {state:.1e}, logits within {logit:.1e}", case.name);
         assert!(state < 1e-4 && logit < 1e-4, "{}: states {state}, logits {logit}", case.name);
@@ -160,12 +161,12 @@ fn fast_model_reproduces_the_fixtures_at_every_level() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
     for case in cases() {
         let (nodes, types) = (case.arrays.ints("num_nodes")[0] as usize, case.arrays.ints("num_relations")[0]);
-        let meta = case.checkpoint.meta.clone();
-        let initial = ["node_init", "type_init"].map(|n| case.checkpoint.tensors[n].data.clone());
+        let meta = case.checkpoint.meta().clone();
+        let initial = ["node_init", "type_init"].map(|n| case.checkpoint.tensor(n).unwrap().to_vec());
         for engine in Engine::all() {
             let model = Model::new(&case.checkpoint, engine).unwrap();
             let mut bits: Vec<Vec<f32>> = Vec::new();
-            for team in [Team::Solo, Team::Pool] {
+            for parallelism in [Parallelism::OneThread, Parallelism::Pool] {
                 let mut outputs = Vec::new();
                 let (state, logit) = compare(&case, &mut |query, candidates, steps| {
                     pool.install(|| {
@@ -179,11 +180,20 @@ fn fast_model_reproduces_the_fixtures_at_every_level() {
                             record(&mut recorder, &mut records, meta.length, step);
                             let met = [recorder.nodes().len(), recorder.types().len()];
                             let update = &model.updates()[i];
-                            for (states, wanted) in [
-                                (&mut states, [Wanted::All, Wanted::All]),
-                                (&mut spared, model.wanted(i, query, &recorder)),
+                            for (states, refresh) in [
+                                (&mut states, [Refresh::All, Refresh::All]),
+                                (&mut spared, model.refresh(i, query, &recorder)),
                             ] {
-                                update.run(&records, met, &wanted, states, &mut work, team, &mut Stages::default());
+                                update.run(
+                                    &records,
+                                    met,
+                                    &refresh,
+                                    states,
+                                    &mut work,
+                                    parallelism,
+                                    &mut Stages::default(),
+                                    None,
+                                );
                             }
                             // Spread the rows of what was met over the whole graph, the initial state elsewhere.
                             let mut n = initial[0].repeat(nodes);
@@ -197,7 +207,7 @@ fn fast_model_reproduces_the_fixtures_at_every_level() {
                             all.push((n, ty));
                         }
                         let mut buffers = PassBuffers::with_states(recorder, spared);
-                        let scores = model.score(types / 2, query, &mut buffers, team);
+                        let scores = model.score(types / 2, query, &mut buffers, parallelism);
                         let of = |c: &u32| {
                             scores.ids.iter().position(|id| id == c).map_or(scores.unreached, |i| scores.logits[i])
                         };
@@ -212,7 +222,10 @@ fn fast_model_reproduces_the_fixtures_at_every_level() {
                     // Random weights: rounding operands to 8 bits moves logits of order 0.1 by a few thousandths.
                     assert!(logit < 2e-2, "{} {engine:?}: logits {logit}", case.name);
                 }
-                println!("{}: {engine:?} {team:?}: states within {state:.1e}, logits within {logit:.1e}", case.name);
+                println!(
+                    "{}: {engine:?} {parallelism:?}: states within {state:.1e}, logits within {logit:.1e}",
+                    case.name
+                );
             }
             assert_eq!(bits[0], bits[1], "{} {engine:?}: one thread and two must give the same bits", case.name);
         }

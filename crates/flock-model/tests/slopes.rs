@@ -7,27 +7,25 @@
 
 use flock_graph::{Mask, Triple};
 use flock_model::bench::synthetic_graph;
-use flock_model::checkpoint::{Averaging, Metadata, Processor, Task};
+use flock_model::checkpoint::{Averaging, Metadata, ProcessorKind, Task};
 use flock_model::init::initial_weights;
 use flock_model::model::View;
-use flock_model::parameters::Parameters;
-use flock_model::plain_step::PlainGradient;
+use flock_model::plain::PlainGradient;
 use flock_model::step::{BaseLoss, Example, Gradient, Loss, StepInput};
 use flock_walk::{Key, WalkOptions, WalkQuery};
 
 const H: f64 = 0.01;
 
-fn check(task: Task, processor: Processor, consensus: Averaging) {
+fn check(task: Task, processor: ProcessorKind, consensus: Averaging) {
     let what = format!("{task} {processor:?} {consensus:?}");
     let meta = Metadata { length: 5, updates: 2, processor, consensus, ..Metadata::published(task) };
-    let mut parameters = Parameters::from_checkpoint(&initial_weights(meta, 8).unwrap());
+    let mut weights = initial_weights(meta, 8).unwrap().weights;
     // Biases that keep every unit of the head away from zero, half of them off: between its kinks the loss is smooth.
     for (layer, size) in [("head.0.bias", 6.0), ("head.2.bias", 12.0)] {
-        let range = parameters.range(layer).unwrap();
-        parameters.values[range].iter_mut().enumerate().for_each(|(j, b)| *b = if j % 2 == 0 { size } else { -size });
+        let biases = weights.tensor_mut(layer).unwrap();
+        biases.iter_mut().enumerate().for_each(|(j, b)| *b = if j % 2 == 0 { size } else { -size });
     }
-    let range = parameters.range("head.4.weight").unwrap();
-    parameters.values[range].iter_mut().for_each(|w| *w *= 0.3);
+    weights.tensor_mut("head.4.weight").unwrap().iter_mut().for_each(|w| *w *= 0.3);
     let graph = synthetic_graph(20, 3, 60, 4);
     let hidden: Vec<Triple> = graph.triples().step_by(3).collect();
     let mask = Mask::new(&graph, &hidden);
@@ -47,21 +45,22 @@ fn check(task: Task, processor: Processor, consensus: Averaging) {
         loss: Loss { base: BaseLoss::MeanBce, softmax: 0.3 },
     };
     let mut engine = PlainGradient::new(1).unwrap();
-    let mut gradient = vec![0.0; parameters.values.len()];
-    engine.gradient(&parameters, &input, &mut gradient).unwrap();
+    let mut gradient = vec![0.0; weights.values.len()];
+    engine.gradient(&weights, &input, &mut gradient).unwrap();
     let mut slope = |h: f64, direction: &dyn Fn(usize) -> f64| -> f64 {
         let mut at = |steps: f64| {
-            let mut moved = parameters.clone();
+            let mut moved = weights.clone();
             let values = moved.values.iter_mut().enumerate();
             values.for_each(|(j, v)| *v = (f64::from(*v) + steps * h * direction(j)) as f32);
-            engine.gradient(&moved, &input, &mut vec![0.0; parameters.values.len()]).unwrap().loss
+            engine.gradient(&moved, &input, &mut vec![0.0; weights.values.len()]).unwrap().loss
         };
         (8.0 * (at(1.0) - at(-1.0)) - (at(2.0) - at(-2.0))) / (12.0 * h)
     };
     let whole = gradient.iter().map(|d| f64::from(*d).powi(2)).sum::<f64>().sqrt();
     let mut worst = (0f64, "");
     let mut tested = 0;
-    for (name, range) in parameters.names() {
+    for tensor in weights.table().tensors() {
+        let (name, range) = (tensor.name.as_str(), tensor.range());
         let norm = gradient[range.clone()].iter().map(|d| f64::from(*d).powi(2)).sum::<f64>().sqrt();
         let unused = consensus == Averaging::Mean && name.contains("_logit.");
         assert!(!unused || norm == 0.0, "{what}: {name} has no part in a mean");
@@ -96,17 +95,17 @@ fn check(task: Task, processor: Processor, consensus: Averaging) {
 
 #[test]
 fn of_the_published_model_with_hidden_edges() {
-    check(Task::Entity, Processor::Gru, Averaging::Softmax);
-    check(Task::Relation, Processor::Gru, Averaging::Softmax);
+    check(Task::Entity, ProcessorKind::Gru, Averaging::Softmax);
+    check(Task::Relation, ProcessorKind::Gru, Averaging::Softmax);
 }
 
 #[test]
 fn of_the_mean_consensus() {
-    check(Task::Entity, Processor::Gru, Averaging::Mean);
+    check(Task::Entity, ProcessorKind::Gru, Averaging::Mean);
 }
 
 #[test]
 fn of_the_transformer() {
-    check(Task::Entity, Processor::Transformer, Averaging::Softmax);
-    check(Task::Relation, Processor::Transformer, Averaging::Softmax);
+    check(Task::Entity, ProcessorKind::Transformer, Averaging::Softmax);
+    check(Task::Relation, ProcessorKind::Transformer, Averaging::Softmax);
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use flock_kg::graph::Graph;
 use flock_kg::model::PassBuffers;
-use flock_kg::update::Team;
+use flock_kg::update::Parallelism;
 use flock_kg::{AskError, Passes, Plan};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::UnboundedSender;
@@ -123,7 +123,7 @@ impl Job for QuestionJob {
         self.cancel();
     }
 
-    fn run(&self, unit: usize, buffers: &mut PassBuffers, team: Team) {
+    fn run(&self, unit: usize, buffers: &mut PassBuffers, parallelism: Parallelism) {
         let q = self.question(unit);
         let (plan, graph) = (&self.plans[q], &*self.graph);
         let pass = (unit - self.firsts[q]) as u32;
@@ -131,7 +131,7 @@ impl Job for QuestionJob {
         if passes().has_ended() {
             return;
         }
-        let scores = plan.pass(graph, pass, buffers, team);
+        let scores = plan.pass(graph, pass, buffers, parallelism);
 
         let mut passes = passes();
         if passes.has_ended() {
@@ -194,7 +194,7 @@ impl<F: FnOnce() + Send> Job for SingleJob<F> {
         false
     }
 
-    fn run(&self, _: usize, _: &mut PassBuffers, _: Team) {
+    fn run(&self, _: usize, _: &mut PassBuffers, _: Parallelism) {
         let work = self.work.lock().unwrap_or_else(|e| e.into_inner()).take();
         if let Some(work) = work {
             work();

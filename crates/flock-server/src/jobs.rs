@@ -12,14 +12,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use flock_kg::model::PassBuffers;
-use flock_kg::update::Team;
+use flock_kg::update::Parallelism;
 
 /// Something to compute in several units.
 pub trait Job: Send + Sync {
     /// How many units there are; they are run once each, in any order and at the same time.
     fn units(&self) -> usize;
-    /// Runs one unit. With [`Team::Pool`] the current rayon pool may be used.
-    fn run(&self, unit: usize, buffers: &mut PassBuffers, team: Team);
+    /// Runs one unit. With [`Parallelism::Pool`] the current rayon pool may be used.
+    fn run(&self, unit: usize, buffers: &mut PassBuffers, parallelism: Parallelism);
     /// Whether nobody waits for the rest.
     fn is_over(&self) -> bool;
     /// Walk positions of some units: walks × length × updates of each pass. The time of a unit grows with them.
@@ -147,16 +147,17 @@ impl Work {
             if unit + 1 < job.units() {
                 state.jobs.push_back((job.clone(), unit + 1));
             }
-            let team = if state.jobs.is_empty() && state.busy == 0 { Team::Pool } else { Team::Solo };
+            let parallelism =
+                if state.jobs.is_empty() && state.busy == 0 { Parallelism::Pool } else { Parallelism::OneThread };
             let positions = job.positions(unit..unit + 1);
             state.busy += 1;
             state.running += positions;
             drop(state);
             let begin = Instant::now();
             // A panic would be a bug of ours; it must not take the thread with it, and the job's asker hears of it.
-            let ran = catch_unwind(AssertUnwindSafe(|| match team {
-                Team::Pool => self.pool.install(|| job.run(unit, &mut buffers, Team::Pool)),
-                Team::Solo => job.run(unit, &mut buffers, Team::Solo),
+            let ran = catch_unwind(AssertUnwindSafe(|| match parallelism {
+                Parallelism::Pool => self.pool.install(|| job.run(unit, &mut buffers, Parallelism::Pool)),
+                Parallelism::OneThread => job.run(unit, &mut buffers, Parallelism::OneThread),
             }));
             let took = begin.elapsed();
             if ran.is_err() {
@@ -170,7 +171,7 @@ impl Work {
             state.busy -= 1;
             state.running -= positions;
             if measured {
-                let threads = if team == Team::Pool { self.pool.current_num_threads() } else { 1 };
+                let threads = if parallelism == Parallelism::Pool { self.pool.current_num_threads() } else { 1 };
                 state.pace.note(positions, took * threads as u32);
             }
         }
@@ -195,7 +196,7 @@ mod tests {
         fn units(&self) -> usize {
             self.units
         }
-        fn run(&self, unit: usize, _: &mut PassBuffers, _: Team) {
+        fn run(&self, unit: usize, _: &mut PassBuffers, _: Parallelism) {
             self.ran.lock().unwrap().push(unit);
             self.done.lock().unwrap().send(unit).unwrap();
             assert!(unit != 3, "unit 3 fails");
@@ -250,7 +251,7 @@ mod tests {
         fn units(&self) -> usize {
             self.units
         }
-        fn run(&self, _: usize, _: &mut PassBuffers, _: Team) {}
+        fn run(&self, _: usize, _: &mut PassBuffers, _: Parallelism) {}
         fn is_over(&self) -> bool {
             self.over
         }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::data::{DataConfig, Hide, Negatives, Shares, Sizes, Weighting};
 use crate::optimise::Schedule;
 use crate::settings::{ConfigError, Settings};
-use flock_model::checkpoint::{Averaging, Metadata, Processor, Task};
+use flock_model::checkpoint::{Averaging, Metadata, ProcessorKind, Task};
 use flock_model::step::{BaseLoss, Loss};
 
 /// The config of a pretraining or fine-tuning run.
@@ -53,7 +53,7 @@ pub struct ModelSection {
     /// Walk length of a new model; 128 if not set.
     pub length: Option<usize>,
     /// The sequence processor of a new model; `gru` if not set.
-    pub processor: Option<Processor>,
+    pub processor: Option<ProcessorKind>,
     /// The consensus of a new model; `softmax` if not set.
     pub consensus: Option<Averaging>,
     /// A note for the checkpoint's metadata.

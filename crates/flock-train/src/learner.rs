@@ -5,12 +5,12 @@ use flock_kernels::adamw::AdamW;
 use crate::config::OptimiserSection;
 use crate::optimise::{Schedule, average, clip};
 use flock_model::model::ModelError;
-use flock_model::parameters::Parameters;
 use flock_model::step::{Gradient, StepInput};
+use flock_model::weights::Weights;
 
 /// The weights and the optimiser's moments.
 pub(crate) struct Learner {
-    pub parameters: Parameters,
+    pub parameters: Weights,
     /// Moving average of the weights, if the config has one.
     pub average: Option<Vec<f32>>,
     /// Steps taken.
@@ -48,7 +48,7 @@ impl From<ModelError> for StepFailure {
 }
 
 impl Learner {
-    pub fn new(parameters: Parameters, optimiser: &OptimiserSection, steps: u64) -> Learner {
+    pub fn new(parameters: Weights, optimiser: &OptimiserSection, steps: u64) -> Learner {
         let zeros = vec![0.0; parameters.values.len()];
         Learner {
             average: optimiser.ema.map(|_| parameters.values.clone()),
@@ -83,7 +83,7 @@ impl Learner {
     }
 
     /// Returns the weights to validate and ship: the average, if there is one.
-    pub fn shipped(&self) -> Parameters {
+    pub fn shipped(&self) -> Weights {
         let mut shipped = self.parameters.clone();
         if let Some(average) = &self.average {
             shipped.values.clone_from(average);

@@ -26,7 +26,7 @@ mod validate;
 
 pub use config::TrainConfig;
 pub use flock_eval::datasets::{DatasetError, Fingerprint};
-pub use flock_model::plain_step::PlainGradient;
+pub use flock_model::plain::PlainGradient;
 pub use flock_model::step::{BaseLoss, Example, Gradient, Loss, StepInput, StepOutput};
 pub use petals::{MARGIN, PetalsConfig, PetalsProtocol, PetalsReport, petals};
 pub use remedy::TrainRemedy;

@@ -61,7 +61,7 @@ pub(crate) fn first_weights(
         Some(bundled) if path == Path::new(BUNDLED) => bundled(config.task),
         _ => Checkpoint::read(path)?,
     };
-    let meta = &mut checkpoint.meta;
+    let meta = &mut checkpoint.weights.meta;
     let start = |reason: String| Err(TrainError::Start { file: path.display().to_string(), reason });
     if meta.task != config.task {
         return start(format!("predicts {}, but the config has task = \"{}\"", plural(meta.task), config.task));

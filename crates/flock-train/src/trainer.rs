@@ -24,8 +24,8 @@ use flock_eval::datasets::{self, Fingerprint, NamedGraph, TestSet};
 use flock_model::checkpoint::{Checkpoint, Metadata, Task};
 use flock_model::files::write_atomically;
 use flock_model::model::{Model, View};
-use flock_model::parameters::Parameters;
 use flock_model::step::{Example, StepInput};
+use flock_model::weights::Weights;
 
 /// Keys that may change when a run is resumed, because they do not change the weights. Graphs are compared by content.
 const FREE: [&str; 5] = ["threads", "data.graphs", "output.dir", "output.log_every", "output.save_seconds"];
@@ -161,12 +161,12 @@ impl<'a, 's> TrainRun<'a, 's> {
             Some((header, _)) => {
                 check_state(config, &dir, header, &fingerprints)?;
                 header.meta.check()?;
-                Parameters::zeros(header.meta.clone())
+                Weights::zeros(header.meta.clone())
             }
-            None => Parameters::from_checkpoint(&first_weights(config, &fingerprints, context.bundled)?),
+            None => first_weights(config, &fingerprints, context.bundled)?.weights,
         };
         // Refused now rather than at the first validation.
-        Model::new(&parameters.to_checkpoint()?, context.engine)?;
+        Model::new(&Checkpoint::new(parameters.clone())?, context.engine)?;
         let metrics_path = dir.file("metrics.jsonl");
         let (lines, seconds) = old.as_ref().map_or((0, 0.0), |(h, _)| (h.lines, h.seconds));
         let mut run = TrainRun {
@@ -359,12 +359,12 @@ impl<'a, 's> TrainRun<'a, 's> {
     }
 
     /// Makes a checkpoint of some weights at the current step.
-    fn checkpoint(&self, parameters: &Parameters, note: &str) -> Result<Checkpoint, TrainError> {
+    fn checkpoint(&self, parameters: &Weights, note: &str) -> Result<Checkpoint, TrainError> {
         let mut parameters = parameters.clone();
         let meta = &mut parameters.meta;
         meta.steps = self.start_steps + self.learner.step;
         meta.note = meta.note.take().map(|n| n + note);
-        Ok(parameters.to_checkpoint()?)
+        Ok(Checkpoint::new(parameters)?)
     }
 
     /// Makes the checkpoint to validate and ship: the average, if there is one.

@@ -5,10 +5,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use flock_kernels::{Engine, Level, Precision};
-use flock_model::checkpoint::{Averaging, Checkpoint, Metadata, Processor, Task};
+use flock_model::checkpoint::{Averaging, Checkpoint, Metadata, ProcessorKind, Task, Weights};
 use flock_model::init::initial_weights;
 use flock_model::model::ModelError;
-use flock_model::parameters::Parameters;
 use flock_train::config::{ScheduleName, WalkCount};
 use flock_train::data::Negatives;
 use flock_train::{
@@ -277,7 +276,7 @@ fn a_loss_that_is_no_number_stops_with_its_names() {
     impl Gradient for Broken {
         fn gradient(
             &mut self,
-            parameters: &Parameters,
+            parameters: &Weights,
             input: &StepInput<'_>,
             gradient: &mut [f32],
         ) -> Result<StepOutput, ModelError> {
@@ -314,7 +313,7 @@ fn checkpoints_say_what_they_are() {
     let out = dir.path().join("out");
     let config = tiny(dir.path(), &["data.holdout=0.25", "walks.n_train=32"]);
     Sitting::default().train(&config, &out).unwrap();
-    let Checkpoint { meta, .. } = Checkpoint::read(out.join("last.safetensors")).unwrap();
+    let meta = Checkpoint::read(out.join("last.safetensors")).unwrap().weights.meta;
     // 48 triples, of which a quarter is held out; 24 entities stay candidates whatever is held out.
     assert_eq!((meta.task, meta.updates, meta.length, meta.n_train), (Task::Entity, 2, 8, 32));
     assert_eq!((meta.mean_nodes, meta.mean_triples, meta.steps), (24.0, 36.0, 6));
@@ -343,12 +342,12 @@ fn further_training_starts_from_the_model_and_keeps_its_rule() {
     assert!(summary.best.is_some_and(|b| [0, 2].contains(&b.step) && b.mrr > 0.0 && b.mrr <= 1.0));
     let tuned = Checkpoint::read(out.join("last.safetensors")).unwrap();
     // A fixed count becomes a rule that gives it on this graph: 24 entities, 36 training triples.
-    assert_eq!((tuned.meta.n_train, tuned.meta.mean_nodes, tuned.meta.mean_triples), (2, 24.0, 36.0));
-    assert_eq!((tuned.meta.steps, tuned.meta.licence.as_str()), (102, "unknown"));
-    assert!(tuned.meta.graphs.ends_with(&["set".to_string()]) && tuned.meta.graphs.len() == 4);
+    assert_eq!((tuned.meta().n_train, tuned.meta().mean_nodes, tuned.meta().mean_triples), (2, 24.0, 36.0));
+    assert_eq!((tuned.meta().steps, tuned.meta().licence.as_str()), (102, "unknown"));
+    assert!(tuned.meta().graphs.ends_with(&["set".to_string()]) && tuned.meta().graphs.len() == 4);
     // Two steps of AdamW move a weight by at most twice the rate, but do move it.
     let moved = |name: &str| {
-        let (a, b) = (&start.tensors[name].data, &tuned.tensors[name].data);
+        let (a, b) = (start.tensor(name).unwrap(), tuned.tensor(name).unwrap());
         a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0f32, f32::max)
     };
     for name in ["node_init", "head.0.weight", "tail_to_query.weight", "net.0.gru.weight_hh_l0"] {
@@ -368,8 +367,8 @@ fn a_model_with_other_switches_is_trained_and_keeps_them() {
     let walks = ["walks.balanced_on_query_relation=true", "walks.backtrack=true", "walks.all_at_query=true"];
     let set = [&["model.processor=transformer", "model.consensus=mean", "steps=2"], &walks[..]].concat();
     let summary = Sitting::default().train(&tiny(dir.path(), &set), &dir.path().join("out")).unwrap();
-    let meta = Checkpoint::read(&summary.model).unwrap().meta;
-    assert_eq!((meta.processor, meta.consensus), (Processor::Transformer, Averaging::Mean));
+    let meta = Checkpoint::read(&summary.model).unwrap().weights.meta;
+    assert_eq!((meta.processor, meta.consensus), (ProcessorKind::Transformer, Averaging::Mean));
     assert!(meta.balanced_on_query_relation && meta.backtrack && meta.all_at_query && meta.inverses);
 
     // Further training takes the model as it is, and refuses to call it something else.
@@ -379,8 +378,8 @@ fn a_model_with_other_switches_is_trained_and_keeps_them() {
     let text = "has processor \"transformer\", but the config has model.processor = \"gru\"";
     assert!(error.to_string().contains(text), "{error}");
     let summary = Sitting::default().train(&tiny(dir.path(), &[&from, "steps=1"]), &out).unwrap();
-    let meta = Checkpoint::read(&summary.model).unwrap().meta;
-    assert!(meta.processor == Processor::Transformer && meta.balanced_on_query_relation);
+    let meta = Checkpoint::read(&summary.model).unwrap().weights.meta;
+    assert!(meta.processor == ProcessorKind::Transformer && meta.balanced_on_query_relation);
     assert!(meta.backtrack && meta.all_at_query);
 }
 
@@ -443,7 +442,7 @@ fn the_start_is_a_candidate_for_the_best() {
     let (best, before) = (wrecked.best.unwrap(), wrecked.before.unwrap());
     assert_eq!((best.step, best.mrr, wrecked.gain), (0, before, Some(0.0)));
     let (kept, start) = (Checkpoint::read(&wrecked.model).unwrap(), Checkpoint::read(&started.model).unwrap());
-    assert_eq!(kept.tensors, start.tensors);
+    assert_eq!(kept.weights.values, start.weights.values);
     // And steps of nothing change nothing.
     let still = tune("still", "optimiser.rate=1e-12");
     assert_eq!((still.before, still.best.map(|b| b.step)), (Some(before), Some(0)));
@@ -510,7 +509,7 @@ fn benchmark_datasets_load_as_their_statistics_say() {
     let out = dir.path().join("out");
     Sitting::default().train(&config, &out).unwrap();
     // meta.json: 2746 entities, 9 relations, 5410 training triples.
-    let meta = Checkpoint::read(out.join("last.safetensors")).unwrap().meta;
+    let meta = Checkpoint::read(out.join("last.safetensors")).unwrap().weights.meta;
     assert_eq!((meta.mean_nodes, meta.mean_triples), (2746.0, 5410.0));
 }
 
@@ -554,12 +553,12 @@ fn petals_keep_the_epoch_with_the_best_accuracy() {
     assert_eq!((report.epochs, report.losses.len(), report.accuracies.len()), (3, 3, 3));
     let best = report.accuracies.iter().copied().fold(0.0, f64::max);
     let first = report.accuracies.iter().position(|a| *a == best).unwrap() as u64 + 1;
-    assert_eq!((report.kept_epoch, kept.meta.steps), (first, 220 * first));
-    assert!(!kept.meta.inverses, "a model of graphs without inverse types says so");
+    assert_eq!((report.kept_epoch, kept.meta().steps), (first, 220 * first));
+    assert!(!kept.meta().inverses, "a model of graphs without inverse types says so");
     // A run of no more than that epoch ends with these weights; the run of all of them went on to others.
     let (short, weights) = run("short", &PetalsConfig { epochs: first, ..config });
     assert_eq!(short.accuracies[..], report.accuracies[..first as usize]);
-    assert_eq!(weights.tensors, kept.tensors);
+    assert_eq!(weights.weights.values, kept.weights.values);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use clap::{Arg, ArgAction};
 use flock_kg::bundled::{self, default_checkpoint};
-use flock_kg::checkpoint::{Checkpoint, Processor, Task};
+use flock_kg::checkpoint::{Checkpoint, ProcessorKind, Task};
 use flock_kg::datasets::{Dataset, DatasetGroup, TestSet};
 use flock_kg::ensemble::Ask;
 use flock_kg::eval::analyse::{Trial, Variant, density, embedding, once, passes};
@@ -381,7 +381,7 @@ fn ablations(args: &AnalysisArgs) -> Result<(), Failure> {
     let datasets = find_datasets(&args.data, &args.datasets)?;
     let mut all: Vec<(String, Vec<Trial>)> = Vec::new();
     // Only anonymous names depend on the length in the recurrent model.
-    let possible = |v: &&Variant| **v != Variant::HalfLength || bench.checkpoint.meta.processor == Processor::Gru;
+    let possible = |v: &&Variant| **v != Variant::HalfLength || bench.checkpoint.meta().processor == ProcessorKind::Gru;
     let variants: Vec<Variant> = Variant::ALL.iter().filter(possible).copied().collect();
     for dataset in &datasets {
         let (set, ask) = load(dataset, &model, &settings)?;
@@ -389,7 +389,7 @@ fn ablations(args: &AnalysisArgs) -> Result<(), Failure> {
         for variant in &variants {
             let (checkpoint, ask) = variant.of(&bench.checkpoint, ask).map_err(error)?;
             let changed = bench.model(&checkpoint)?;
-            let name = variant.name(&bench.checkpoint.meta);
+            let name = variant.name(bench.checkpoint.meta());
             let shown = format!("{}, {name}", dataset.name);
             tried.push(bench.shown(shown, |watch| once(name, &changed, &set, ask, &bench.pool, watch))?);
         }
@@ -402,7 +402,7 @@ fn ablations(args: &AnalysisArgs) -> Result<(), Failure> {
             if values.len() > 1 {
                 values.push(values.iter().sum::<f64>() / values.len() as f64);
             }
-            (variants[i].name(&bench.checkpoint.meta), values)
+            (variants[i].name(bench.checkpoint.meta()), values)
         })
         .collect();
     let mut names: Vec<String> = all.iter().map(|(name, _)| name.clone()).collect();

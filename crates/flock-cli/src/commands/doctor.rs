@@ -236,7 +236,8 @@ impl DoctorReport {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flock_kg::plain::{self, PlainRecords};
+    use flock_kg::kernels::embed::Positions;
+    use flock_kg::plain;
     use flock_kg::walk::{Key, Recorder, Records, WalkOptions, WalkQuery, Walks};
 
     /// The known logits are those of the plain definition, on walks drawn as a pass draws them.
@@ -252,25 +253,28 @@ mod tests {
                 WalkQuery::Entity { head, relation } => u64::from(head) << 32 | u64::from(relation),
                 WalkQuery::Relation { head, tail } => !(u64::from(head) << 32 | u64::from(tail)),
             };
-            let mut states =
-                plain::initial_states(&checkpoint, topology.num_nodes() as usize, topology.num_types() as usize);
+            let mut states = plain::initial_states(
+                &checkpoint.weights,
+                topology.num_nodes() as usize,
+                topology.num_types() as usize,
+            );
             let (mut recorder, mut records) = (Recorder::new(), Records::default());
             recorder.begin(&question.query, topology.no_type());
-            for update in 0..checkpoint.meta.updates {
+            for update in 0..checkpoint.meta().updates {
                 let key = Key { seed: 0, pass: 0, update: update as u32, query: number };
                 let walks = Walks::sample(topology, None, &question.query, WALKS, key, &WalkOptions::default());
                 recorder.record(walks.length, &walks.nodes, &walks.types, &walks.dirs, &mut records);
-                let records = PlainRecords {
+                let records = Positions {
                     node: &walks.nodes,
                     ty: &walks.types,
                     node_name: &records.node_name,
                     type_name: &records.type_name,
                     mark: &records.mark,
                 };
-                plain::update(&checkpoint, update, &records, &mut states);
+                plain::update(&checkpoint.weights, update, records, &mut states);
             }
             let id = answer(&graph, &question, name).unwrap();
-            found.push(f64::from(plain::scores(&checkpoint, &question.query, &states, &[id])[0]));
+            found.push(f64::from(plain::scores(&checkpoint.weights, &question.query, &states, &[id])[0]));
         }
         let close = found.iter().zip(KNOWN).all(|(logit, (.., known))| (logit - known).abs() < 2e-5);
         assert!(close, "{found:.5?}, known {:.5?}", KNOWN.map(|k| k.2));

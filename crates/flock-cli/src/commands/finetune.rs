@@ -37,7 +37,7 @@ pub fn run(args: FinetuneArgs) -> Result<(), Failure> {
     put(&mut settings, "--model", "model.from", args.model.map(|p| p.display().to_string()));
     match settings.get("model.from").and_then(|v| v.as_str()).map(PathBuf::from) {
         Some(model) if settings.get("task").is_none() && model != Path::new(bundled::ORIGIN) => {
-            let task = Checkpoint::read(&model).map_err(error)?.meta.task;
+            let task = Checkpoint::read(&model).map_err(error)?.meta().task;
             settings.put("--model", "task", task.to_string());
         }
         Some(_) => {}

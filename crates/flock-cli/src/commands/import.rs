@@ -28,7 +28,7 @@ pub struct ImportArgs {
 pub fn run(args: ImportArgs) -> Result<(), Failure> {
     let checkpoint = import_pth(&args.from).map_err(error)?;
     let hash = checkpoint.write(&args.to).map_err(error)?;
-    let (meta, to) = (&checkpoint.meta, args.to.display());
+    let (meta, to) = (checkpoint.meta(), args.to.display());
     let mut out = std::io::stdout().lock();
     writeln!(out, "{to}: {} model, {} parameters, SHA-256 {hash}", meta.task, grouped(meta.num_parameters()))?;
     Ok(out.flush()?)

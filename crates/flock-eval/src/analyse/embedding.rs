@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use flock_model::ensemble::Ask;
 use flock_model::model::{Draw, Model, ModelError, PassBuffers, View};
-use flock_model::update::Team;
+use flock_model::update::Parallelism;
 
 /// Computes the embedding of each relation that has an edge: the mean over `questions` of its edges and the passes of `ask`.
 pub fn relations(
@@ -34,7 +34,7 @@ pub fn relations(
             let query = WalkQuery::Entity { head, relation };
             for pass in 0..ask.passes.max(1) {
                 let draw = Draw { walks: ask.walks, seed: ask.seed, pass, options: ask.options };
-                model.pass(View { topology, mask: None }, &query, draw, &mut buffers, Team::Solo);
+                model.pass(View { topology, mask: None }, &query, draw, &mut buffers, Parallelism::OneThread);
                 let state = model.type_state(&buffers, relation);
                 sum.iter_mut().zip(state).for_each(|(s, x)| *s += f64::from(*x));
             }

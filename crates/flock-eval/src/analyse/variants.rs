@@ -1,6 +1,6 @@
 //! Variants of a trained model that need no retraining: ablations.
 
-use flock_model::checkpoint::{Averaging, Checkpoint, Metadata, Tensor, TensorError};
+use flock_model::checkpoint::{Averaging, Checkpoint, Metadata, TensorError};
 use flock_model::ensemble::Ask;
 
 /// A change to a trained model that needs no retraining.
@@ -55,35 +55,26 @@ impl Variant {
             Variant::OtherBalance => ask.options.balanced_on_query_relation ^= true,
             Variant::MeanConsensus => return Ok((unweighted(checkpoint)?, ask)),
             Variant::HalfLength => {
-                let length = checkpoint.meta.length / 2;
+                let length = checkpoint.meta().length / 2;
                 ask.options.length = length;
                 return Ok((shortened(checkpoint, length)?, ask));
             }
         }
-        Ok((Checkpoint::new(checkpoint.meta.clone(), checkpoint.tensors.clone())?, ask))
+        Ok((Checkpoint::new(checkpoint.weights.clone())?, ask))
     }
 }
 
 /// Returns the same model with plain averages.
 pub fn unweighted(checkpoint: &Checkpoint) -> Result<Checkpoint, TensorError> {
-    let meta = Metadata { consensus: Averaging::Mean, ..checkpoint.meta.clone() };
-    Checkpoint::new(meta, checkpoint.tensors.clone())
+    let mut weights = checkpoint.weights.clone();
+    weights.meta.consensus = Averaging::Mean;
+    Checkpoint::new(weights)
 }
 
-/// Returns the same model for shorter walks. Names beyond the length cannot occur, so their rows are removed. "No type" stays the
-/// last row.
+/// Returns the same model for shorter walks; see [`Weights::shortened`](flock_model::Weights::shortened).
+///
+/// # Errors
+/// A length that no model has.
 pub fn shortened(checkpoint: &Checkpoint, length: usize) -> Result<Checkpoint, TensorError> {
-    let (mut meta, mut tensors) = (checkpoint.meta.clone(), checkpoint.tensors.clone());
-    let (old, width) = (meta.length, meta.width);
-    meta.length = length;
-    for (name, tensor) in &mut tensors {
-        let last: Vec<f32> = match name {
-            _ if name.starts_with("emb_anon_node.") => Vec::new(),
-            _ if name.starts_with("emb_anon_type.") => tensor.data[old * width..].to_vec(),
-            _ => continue,
-        };
-        let data = [&tensor.data[..length * width], &last].concat();
-        *tensor = Tensor { shape: vec![data.len() / width, width], data };
-    }
-    Checkpoint::new(meta, tensors)
+    Checkpoint::new(checkpoint.weights.shortened(length)?)
 }

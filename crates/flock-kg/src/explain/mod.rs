@@ -28,7 +28,7 @@ use flock_walk::{Key, WalkQuery};
 
 use flock_model::ensemble::{Ask, Score, Tally};
 use flock_model::model::{Draw, Model, ModelError, PassBuffers, View};
-use flock_model::update::Team;
+use flock_model::update::Parallelism;
 use path::Walk;
 
 /// How an answer is explained.
@@ -116,7 +116,7 @@ pub fn evidence(
                 }
             }
         };
-        tally.add(&model.pass_watched(view, query, draw, &mut buffers, Team::Pool, &mut watch));
+        tally.add(&model.pass_watched(view, query, draw, &mut buffers, Parallelism::Pool, &mut watch));
     }
     let scores = tally.scores();
     let each = answers.iter().zip(found).zip(positions).map(|((&answer, found), positions)| {
@@ -224,7 +224,7 @@ fn logit(
             return Err(ModelError::Stopped);
         }
         let draw = Draw { walks: ask.walks.max(1), seed: ask.seed, pass, options: ask.options };
-        tally.add(&model.pass(view, query, draw, &mut buffers, Team::Pool));
+        tally.add(&model.pass(view, query, draw, &mut buffers, Parallelism::Pool));
     }
     Ok(tally.scores().of(answer).logit)
 }

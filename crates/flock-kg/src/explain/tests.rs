@@ -29,11 +29,11 @@ fn weights_give_the_states_the_engine_computed() {
         let engine = Engine::new(Level::detect().unwrap(), Precision::F32).unwrap();
         let model = Model::new(&checkpoint, engine).unwrap();
         let name = if side == Side::Node { "node" } else { "type" };
-        let mut before = checkpoint.tensors[&format!("{name}_init")].data.clone();
+        let mut before = checkpoint.tensor(&format!("{name}_init")).unwrap().to_vec();
         let (mut seen, mut buffers) = (0, PassBuffers::default());
         let draw = Draw { walks: 3, seed: 1, pass: 0, options: model.walk_options() };
         let view = View { topology: &graph, mask: None };
-        model.pass_watched(view, &query, draw, &mut buffers, Team::Solo, &mut |update, buffers| {
+        model.pass_watched(view, &query, draw, &mut buffers, Parallelism::OneThread, &mut |update, buffers| {
             let (states, recorder) = buffers.states();
             let (rows, local) = match side {
                 Side::Node => (&states.nodes, recorder.local_node(id).unwrap()),
@@ -50,8 +50,8 @@ fn weights_give_the_states_the_engine_computed() {
             let here = |at: usize| if side == Side::Node { nodes[at] } else { types[at] };
             assert!(weights.iter().all(|(at, _)| here(*at) == id));
             // Section 5: state += Σ w · (W x + b), each head its own slice of 16.
-            let value = &checkpoint.tensors[&format!("to_{name}.{update}.weight")].data;
-            let bias = &checkpoint.tensors[&format!("to_{name}.{update}.bias")].data;
+            let value = checkpoint.tensor(&format!("to_{name}.{update}.weight")).unwrap();
+            let bias = checkpoint.tensor(&format!("to_{name}.{update}.bias")).unwrap();
             let x = buffers.group_rows(side, local);
             for c in 0..D {
                 let project = |x: &[f32]| bias[c] + (0..D).map(|j| value[c * D + j] * x[j]).sum::<f32>();

@@ -51,7 +51,7 @@ impl<'a> Archive<'a> {
         Ok(archive)
     }
 
-    /// The pickled description of the object.
+    /// Reads the pickled description of the object.
     pub(super) fn pickle(&mut self) -> Result<Vec<u8>, ImportProblem> {
         match self.entry("data.pkl", MAX_PICKLE_BYTES)? {
             None => Err(ImportProblem::Archive("no data.pkl".to_string())),
@@ -62,12 +62,12 @@ impl<'a> Archive<'a> {
         }
     }
 
-    /// The raw bytes of one storage; `None` if it is missing or not exactly `len` bytes long.
+    /// Reads the raw bytes of one storage; `None` if it is missing or not exactly `len` bytes long.
     pub(super) fn storage(&mut self, key: &str, len: u64) -> Result<Option<Vec<u8>>, ImportProblem> {
         Ok(self.entry(&format!("data/{key}"), len)?.filter(|bytes| bytes.len() as u64 == len))
     }
 
-    /// The bytes of an entry, at most one more than `limit`. The checksum has been compared if all of them are there.
+    /// Reads the bytes of an entry, at most one more than `limit`. The checksum has been compared if all of them are there.
     fn entry(&mut self, name: &str, limit: u64) -> Result<Option<Vec<u8>>, ImportProblem> {
         let mut entry = match self.zip.by_name(&format!("{}/{name}", self.root)) {
             Ok(entry) => entry,

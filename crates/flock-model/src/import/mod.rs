@@ -13,8 +13,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use crate::checkpoint::{Checkpoint, Metadata, Shapes, TensorError, check_finite, check_shapes};
+use crate::checkpoint::Checkpoint;
 use crate::files::{read_limited, sha256_hex};
+use crate::metadata::Metadata;
+use crate::tensors::{Shapes, TensorError, check_shapes};
 use archive::Archive;
 use pickle::{Dict, Pickle, TensorView};
 
@@ -117,11 +119,7 @@ fn import(name: &str, bytes: &[u8]) -> Result<Checkpoint, ImportProblem> {
     meta.check()?;
     check_shapes(&meta, &shapes, false)?;
 
-    let tensors = tensor::read_all(&mut archive, &views)?;
-    for (name, tensor) in &tensors {
-        check_finite(name, &tensor.data)?;
-    }
-    Ok(Checkpoint::new(meta, tensors)?)
+    Ok(Checkpoint::new(tensor::read_all(&mut archive, &views, meta)?)?)
 }
 
 /// The model's tensors by name, without the `module.` that training on several devices puts before it.

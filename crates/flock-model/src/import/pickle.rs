@@ -107,7 +107,7 @@ pub(super) struct Pickle<'a> {
 }
 
 impl<'a> Pickle<'a> {
-    /// The object that was saved.
+    /// Returns the object that was saved.
     pub(super) fn root(&self) -> Id {
         self.root
     }
@@ -133,7 +133,7 @@ impl<'a> Pickle<'a> {
         }
     }
 
-    /// The value of a key; the last one set, as in Python.
+    /// Returns the value of a key; the last one set, as in Python.
     pub(super) fn get(&self, dict: &Dict, key: &str) -> Option<Id> {
         dict.iter().rev().find(|&&(k, _)| self.str(k) == Some(key)).map(|&(_, value)| value)
     }

@@ -7,19 +7,24 @@ use std::collections::BTreeMap;
 use super::ImportProblem;
 use super::archive::Archive;
 use super::pickle::{Element, Storage, TensorView};
-use crate::checkpoint::{MAX_PARAMETERS, Tensor, bf16_to_f32, f16_to_f32};
+use crate::half::{bf16_to_f32, f16_to_f32};
+use crate::metadata::Metadata;
+use crate::tensors::MAX_PARAMETERS;
+use crate::weights::Weights;
 
-/// Reads the tensors, whose names and shapes have been checked.
+/// Reads the tensors of a model, whose names and shapes have been checked.
 pub(super) fn read_all(
     archive: &mut Archive<'_>,
     views: &BTreeMap<String, &TensorView<'_>>,
-) -> Result<BTreeMap<String, Tensor>, ImportProblem> {
+    meta: Metadata,
+) -> Result<Weights, ImportProblem> {
     let mut by_storage: BTreeMap<&str, Vec<(&str, &TensorView)>> = BTreeMap::new();
     for (name, view) in views {
         check_extent(view).map_err(|reason| bad(name, reason))?;
         by_storage.entry(view.storage.key).or_default().push((name, view));
     }
-    let mut tensors = BTreeMap::new();
+    // Kept apart until all are there: a hostile file must not make us allocate a whole model.
+    let mut read: Vec<(&str, Vec<f32>)> = Vec::with_capacity(views.len());
     for (key, members) in by_storage {
         // Members may disagree about their storage in a hostile file: each is checked against what was read.
         let (name, first) = members[0];
@@ -32,11 +37,17 @@ pub(super) fn read_all(
             if (view.storage.element, view.storage.len) != (first.storage.element, first.storage.len) {
                 return Err(bad(name, format!("its storage data/{key} is declared twice, differently")));
             }
-            let data = gather(view, &bytes);
-            tensors.insert(name.to_string(), Tensor { shape: view.shape.clone(), data });
+            read.push((name, gather(view, &bytes)));
         }
     }
-    Ok(tensors)
+    let mut weights = Weights::zeros(meta);
+    for (name, data) in read {
+        match weights.tensor_mut(name) {
+            Some(values) if values.len() == data.len() => values.copy_from_slice(&data),
+            _ => return Err(bad(name, "the model has no such tensor")),
+        }
+    }
+    Ok(weights)
 }
 
 fn bad(tensor: &str, reason: impl Into<String>) -> ImportProblem {
@@ -73,7 +84,7 @@ fn check_extent(view: &TensorView<'_>) -> Result<(), String> {
     }
 }
 
-/// The view's values in row-major order. The view fits the storage whose bytes these are.
+/// Copies the view's values in row-major order. The view fits the storage whose bytes these are.
 fn gather(view: &TensorView<'_>, bytes: &[u8]) -> Vec<f32> {
     let value = |i: usize| match view.storage.element {
         Element::F16 => f16_to_f32(u16::from_le_bytes(bytes.as_chunks().0[i])),

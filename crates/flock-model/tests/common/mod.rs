@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use flock_model::checkpoint::{Metadata, Task, Tensor, expected_tensors};
+use flock_model::checkpoint::{Checkpoint, Metadata, Task, Tensor, Weights};
+use flock_model::tensors::{TensorError, TensorInfo, TensorTable};
 
 /// A multiple of 1/64 between -2 and 2: exact in every floating-point type that is read.
 pub fn value(name: &str, position: usize) -> f32 {
@@ -25,4 +26,14 @@ pub fn tensors(meta: &Metadata) -> BTreeMap<String, Tensor> {
         (name, Tensor { shape, data })
     };
     expected_tensors(meta).into_iter().map(tensor).collect()
+}
+
+/// Names and shapes of a model's tensors, in the order of the table.
+pub fn expected_tensors(meta: &Metadata) -> Vec<(String, Vec<usize>)> {
+    let row = |tensor: &TensorInfo| (tensor.name.clone(), tensor.shape.clone());
+    TensorTable::new(meta).tensors().iter().map(row).collect()
+}
+
+pub fn checkpoint_of(meta: Metadata, tensors: &BTreeMap<String, Tensor>) -> Result<Checkpoint, TensorError> {
+    Checkpoint::new(Weights::from_tensors(meta, tensors)?)
 }

@@ -26,11 +26,10 @@ use crate::run::{Event, Meter, RunContext, RunDir, RunningLoss, TrainError, io_e
 use crate::settings::to_json;
 use crate::state;
 use flock_eval::datasets::DatasetError;
-use flock_model::checkpoint::{Metadata, Task};
+use flock_model::checkpoint::{Checkpoint, Metadata, Task};
 use flock_model::ensemble::{Ask, Asker};
 use flock_model::init::initial_weights;
 use flock_model::model::{Model, View};
-use flock_model::parameters::Parameters;
 use flock_model::step::{BaseLoss, Example, StepInput};
 
 /// By how much the logit of the true target must exceed that of the false one.
@@ -200,7 +199,7 @@ impl<'a, 's> PetalsRun<'a, 's> {
             note: Some(format!("trained on Petals by flock-kg {}, seed {}", env!("CARGO_PKG_VERSION"), config.seed)),
             ..published
         };
-        let parameters = Parameters::from_checkpoint(&initial_weights(meta, config.seed)?);
+        let parameters = initial_weights(meta, config.seed)?.weights;
         let (lines, seconds) = old.as_ref().map_or((0, 0.0), |(h, _)| (h.lines, h.seconds));
         let metrics_path = dir.file("metrics.jsonl");
         let mut run = PetalsRun {
@@ -394,7 +393,7 @@ impl<'a, 's> PetalsRun<'a, 's> {
     /// Asks every instance. With `all_or_nothing`, stops at the first that is not solved.
     fn test(&mut self, weights: &[f32], passes: u32, all_or_nothing: bool) -> Result<TestOutcome, TrainError> {
         let tested = self.learner.parameters.with_values(weights.to_vec());
-        let model = Model::new(&tested.to_checkpoint()?, self.context.engine)?;
+        let model = Model::new(&Checkpoint::new(tested)?, self.context.engine)?;
         let c = self.config;
         // Published: two rows with their own walks, as in training. Else both targets are read from one row.
         let rows = if c.protocol == PetalsProtocol::Published { 2 } else { 1 };
@@ -465,7 +464,7 @@ impl<'a, 's> PetalsRun<'a, 's> {
         let mut shipped = self.learner.parameters.with_values(weights);
         shipped.meta.steps = kept_epoch * self.instances.len() as u64;
         let path = self.dir.file("last.safetensors");
-        shipped.to_checkpoint()?.write(&path)?;
+        Checkpoint::new(shipped)?.write(&path)?;
         let share = |count: usize| count as f64 / self.instances.len() as f64;
         Ok(Some(PetalsReport {
             seed: self.config.seed,

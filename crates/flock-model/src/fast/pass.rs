@@ -1,11 +1,13 @@
 //! The model: `walk → record → process → consensus`, `I` times, then a score for every candidate.
 //!
-//! A pass over one query is one run of [`Model::pass`]. It touches what its walks touch: no buffer and no loop here is as
-//! long as the graph has nodes or edges.
+//! A pass over one query is one run of [`Model::pass`]; training runs the same pass with a
+//! sink that keeps what the way back needs. It touches what its walks touch: no buffer and no
+//! loop here is as long as the graph has nodes or edges. Sections are those of
+//! `docs/reference/model.md`.
 
 use std::time::Instant;
 
-use flock_graph::{Mask, NodeId, Topology, TypeId};
+use flock_graph::{NodeId, Topology, TypeId};
 use flock_kernels::consensus::Side;
 use flock_kernels::head::{self, Head};
 use flock_kernels::linear::{Activation, Linear};
@@ -13,69 +15,11 @@ use flock_kernels::{Aligned, D, Engine, F, H};
 use flock_walk::{Key, Recorder, Records, Starts, WalkOptions, WalkQuery, sample_from};
 use rayon::prelude::*;
 
-use crate::checkpoint::{Checkpoint, Metadata, Task};
-use crate::plain::head_weights;
-use crate::update::train::Kept;
-use crate::update::{Stages, States, Team, Update, Wanted, Workspace, lap};
-
-/// Why a checkpoint or a query does not fit the engine.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ModelError {
-    /// Sizes the kernels are not compiled for.
-    #[error("the model has {name} {found}, this build runs {expected} only")]
-    Size {
-        /// What has the wrong size.
-        name: &'static str,
-        /// In the checkpoint.
-        found: usize,
-        /// In this build.
-        expected: usize,
-    },
-    /// A relation query to an entity model, or the reverse.
-    #[error("this is {article} {found} model: it cannot answer {asked}; give --model one trained for that task",
-        article = if *.found == Task::Entity { "an" } else { "a" },
-        asked = if *.found == Task::Entity { "(head, ?, tail)" } else { "(head, relation, ?)" })]
-    Task {
-        /// The model's task.
-        found: Task,
-    },
-    /// A node or relation outside the graph.
-    #[error("{what} {id} is outside the graph, which has {count}")]
-    OutOfRange {
-        /// "entity" or "type".
-        what: &'static str,
-        /// The id.
-        id: u32,
-        /// How many there are.
-        count: u32,
-    },
-    /// Whoever asked has gone.
-    #[error("stopped")]
-    Stopped,
-}
-
-/// A graph to walk on, some of its edges perhaps hidden.
-#[derive(Clone, Copy)]
-pub struct View<'a> {
-    /// The graph.
-    pub topology: &'a Topology,
-    /// What is hidden from the walks.
-    pub mask: Option<&'a Mask>,
-}
-
-/// How the walks of a pass are drawn.
-#[derive(Clone, Copy, Debug)]
-pub struct Draw {
-    /// Base walk count `n`.
-    pub walks: u32,
-    /// Seed of all randomness.
-    pub seed: u64,
-    /// Which pass of the ensemble.
-    pub pass: u32,
-    /// Switches; the length is the model's.
-    pub options: WalkOptions,
-}
+use super::update::{Parallelism, Refresh, Stages, States, Update, UpdateCache, Workspace, lap};
+use crate::checkpoint::Checkpoint;
+pub use crate::input::{Draw, ModelError, View, query_number};
+use crate::metadata::{Metadata, Task};
+use crate::weights::Weights;
 
 /// A trained or initial model, packed for an engine.
 pub struct Model {
@@ -85,7 +29,7 @@ pub struct Model {
     initial: [Vec<f32>; 2], // node and type: (D) each
     updates: Vec<Update>,
     head: Head,
-    /// `head_to_query` and `tail_to_query` of a relation model.
+    /// What a relation model makes of the query's head and tail.
     endpoints: Option<[Linear; 2]>,
 }
 
@@ -127,18 +71,18 @@ pub struct PassBuffers {
 }
 
 impl PassBuffers {
-    /// The states the last pass left, and the recorder that numbers them.
+    /// Returns the states the last pass left, and the recorder that numbers them.
     pub fn states(&self) -> (&States, &Recorder) {
         (&self.states, &self.recorder)
     }
 
-    /// The raw walks of the last update: nodes, types and directions, (W, L) each.
+    /// Returns the raw walks of the last update: nodes, types and directions, (W, L) each.
     pub fn walks(&self) -> (&[NodeId], &[TypeId], &[u8]) {
         (&self.nodes, &self.types, &self.dirs)
     }
 
-    /// Where the last update's walks stood on a node (or showed a type), in their order, and what each of these positions
-    /// weighed in the consensus, per head.
+    /// Finds where the last update's walks stood on a node (or showed a type), in their order, and what
+    /// each of these positions weighed in the consensus, per head.
     pub fn weights(&self, side: Side, id: u32) -> Vec<(usize, [f32; H])> {
         let (local, locals) = match side {
             Side::Node => (self.recorder.local_node(id), &self.records.node),
@@ -149,30 +93,55 @@ impl PassBuffers {
         positions.zip(self.work.weights(side, local)).collect()
     }
 
-    /// What the last consensus read at a node or type, by local id.
+    /// Returns what the last consensus read at a node or type, by local id.
     #[doc(hidden)]
     pub fn group_rows(&self, side: Side, local: u32) -> Vec<Vec<f32>> {
         self.work.group_rows(side, local)
     }
 
-    /// Buffers that hold these states, numbered by this recorder.
+    /// Makes buffers that hold these states, numbered by this recorder.
     pub fn with_states(recorder: Recorder, states: States) -> PassBuffers {
         PassBuffers { recorder, states, ..PassBuffers::default() }
     }
 }
 
-/// A number for a query that depends on nothing but the query: its walks are the same in any batch.
-pub fn query_number(query: &WalkQuery) -> u64 {
-    match *query {
-        WalkQuery::Entity { head, relation } => u64::from(head) << 32 | u64::from(relation),
-        WalkQuery::Relation { head, tail } => !(u64::from(head) << 32 | u64::from(tail)),
+/// Receives what a pass computes on its way.
+pub(crate) trait PassSink {
+    /// Gives the place where update `i` leaves what the way back needs; `None` if nobody goes back.
+    fn cache(&mut self, i: usize) -> Option<&mut UpdateCache>;
+    /// Sees the buffers after update `i`.
+    fn after_update(&mut self, i: usize, buffers: &PassBuffers);
+}
+
+/// Inference: keeps nothing and shows each update to somebody.
+struct Watch<'a>(&'a mut dyn FnMut(usize, &PassBuffers));
+
+impl PassSink for Watch<'_> {
+    fn cache(&mut self, _: usize) -> Option<&mut UpdateCache> {
+        None
     }
+    fn after_update(&mut self, i: usize, buffers: &PassBuffers) {
+        (self.0)(i, buffers);
+    }
+}
+
+/// Training: one cache for each update.
+impl PassSink for Vec<UpdateCache> {
+    fn cache(&mut self, i: usize) -> Option<&mut UpdateCache> {
+        self.get_mut(i)
+    }
+    fn after_update(&mut self, _: usize, _: &PassBuffers) {}
 }
 
 impl Model {
     /// Packs a checkpoint.
     pub fn new(checkpoint: &Checkpoint, engine: Engine) -> Result<Model, ModelError> {
-        let meta = checkpoint.meta.clone();
+        Model::pack(&checkpoint.weights, checkpoint.hash.clone(), engine)
+    }
+
+    /// Packs weights; `hash` is what [`Model::hash`] returns.
+    pub(crate) fn pack(weights: &Weights, hash: String, engine: Engine) -> Result<Model, ModelError> {
+        let meta = weights.meta.clone();
         for (name, found, expected) in
             [("width", meta.width, D), ("heads", meta.heads, H), ("feed-forward width", meta.feed_forward_width(), F)]
         {
@@ -180,41 +149,39 @@ impl Model {
                 return Err(ModelError::Size { name, found, expected });
             }
         }
-        let tensor = |name: &str| &checkpoint.tensors[name].data[..];
-        let linear =
-            |name: &str| Linear::new(engine, tensor(&format!("{name}.weight")), tensor(&format!("{name}.bias")), D);
+        let tensors = weights.views();
         Ok(Model {
-            hash: checkpoint.hash.clone(),
+            hash,
             engine,
-            initial: [tensor("node_init").to_vec(), tensor("type_init").to_vec()],
-            updates: (0..meta.updates).map(|i| Update::new(engine, checkpoint, i)).collect(),
-            head: Head::new(engine, head_weights(checkpoint)),
-            endpoints: (meta.task == Task::Relation).then(|| [linear("head_to_query"), linear("tail_to_query")]),
+            initial: tensors.initial.map(<[f32]>::to_vec),
+            updates: (0..meta.updates).map(|i| Update::new(engine, &meta, &tensors, i)).collect(),
+            head: Head::new(engine, tensors.head.weights()),
+            endpoints: tensors.endpoints.map(|layers| layers.map(|l| Linear::new(engine, l.weight, l.bias, D))),
             meta,
         })
     }
 
-    /// What the model is.
+    /// Returns what the model is.
     pub fn meta(&self) -> &Metadata {
         &self.meta
     }
 
-    /// The checkpoint's hash.
+    /// Returns the checkpoint's hash.
     pub fn hash(&self) -> &str {
         &self.hash
     }
 
-    /// How its kernels run.
+    /// Returns how its kernels run.
     pub fn engine(&self) -> Engine {
         self.engine
     }
 
-    /// How walks are drawn for this model; see [`Metadata::walk_options`].
+    /// Returns how walks are drawn for this model; see [`Metadata::walk_options`].
     pub fn walk_options(&self) -> WalkOptions {
         self.meta.walk_options()
     }
 
-    /// The updates, in order.
+    /// Returns the updates, in order.
     pub fn updates(&self) -> &[Update] {
         &self.updates
     }
@@ -223,7 +190,7 @@ impl Model {
         &self.head
     }
 
-    /// Whether the query is of the model's task and inside the graph.
+    /// Checks that the query is of the model's task and inside the graph.
     pub fn check(&self, topology: &Topology, query: &WalkQuery) -> Result<(), ModelError> {
         let found = self.meta.task;
         let node = |id: NodeId| match topology.num_nodes() {
@@ -243,16 +210,16 @@ impl Model {
         }
     }
 
-    /// One pass over one query, which [`Model::check`] has accepted.
+    /// Runs one pass over one query, which [`Model::check`] has accepted.
     pub fn pass(
         &self,
         view: View<'_>,
         query: &WalkQuery,
         draw: Draw,
         buffers: &mut PassBuffers,
-        team: Team,
+        parallelism: Parallelism,
     ) -> PassScores {
-        self.pass_watched(view, query, draw, buffers, team, &mut |_, _| ())
+        self.pass_watched(view, query, draw, buffers, parallelism, &mut |_, _| ())
     }
 
     /// As [`Model::pass`]; `watch` sees the buffers after each update.
@@ -262,16 +229,34 @@ impl Model {
         query: &WalkQuery,
         draw: Draw,
         buffers: &mut PassBuffers,
-        team: Team,
+        parallelism: Parallelism,
         watch: &mut dyn FnMut(usize, &PassBuffers),
     ) -> PassScores {
+        let mut stages = self.forward(view, query, draw, buffers, parallelism, &mut Watch(watch));
+        let mut clock = Instant::now();
+        let mut scores = self.score(view.topology.num_relations(), query, buffers, parallelism);
+        lap(&mut clock, &mut stages.head);
+        scores.stages = stages;
+        scores
+    }
+
+    /// Runs the updates of a pass; [`PassBuffers::states`] has the states they leave.
+    pub(crate) fn forward(
+        &self,
+        view: View<'_>,
+        query: &WalkQuery,
+        draw: Draw,
+        buffers: &mut PassBuffers,
+        parallelism: Parallelism,
+        sink: &mut dyn PassSink,
+    ) -> Stages {
         let mut stages = Stages::default();
         buffers.recorder.begin(query, view.topology.no_type());
         buffers.states.clear();
         for (i, update) in self.updates.iter().enumerate() {
-            // Section 2 of the specification; the paper's random walk.
+            // Section 2: the random walks.
             let mut clock = Instant::now();
-            self.walk(view, query, draw, i as u32, buffers, team);
+            self.walk(view, query, draw, i as u32, buffers, parallelism);
             lap(&mut clock, &mut stages.walk);
             // Section 3: the recording protocol.
             let PassBuffers { recorder, records, nodes, types, dirs, states, work, .. } = buffers;
@@ -279,54 +264,48 @@ impl Model {
             lap(&mut clock, &mut stages.record);
             // Section 5: the sequence processor and the consensus protocol.
             let met = [recorder.nodes().len(), recorder.types().len()];
-            let wanted = self.wanted(i, query, recorder);
-            update.run(records, met, &wanted, states, work, team, &mut stages);
-            watch(i, buffers);
+            match sink.cache(i) {
+                None => {
+                    let refresh = self.refresh(i, query, recorder);
+                    update.run(records, met, &refresh, states, work, parallelism, &mut stages, None);
+                }
+                // The way back asks for every state.
+                Some(cache) => {
+                    let all = [Refresh::All, Refresh::All];
+                    update.run(records, met, &all, states, work, parallelism, &mut stages, Some(&mut *cache));
+                    std::mem::swap(&mut cache.records, records);
+                }
+            }
+            sink.after_update(i, buffers);
         }
-        let mut clock = Instant::now();
-        let mut scores = self.score(view.topology.num_relations(), query, buffers, team);
-        lap(&mut clock, &mut stages.head);
-        scores.stages = stages;
-        scores
+        stages
     }
 
-    /// What the rest of the pass reads after update `i`: besides the candidates' states, the last one is asked only for that of
-    /// the query's type, or those of its two ends.
-    pub fn wanted(&self, i: usize, query: &WalkQuery, recorder: &Recorder) -> [Wanted; 2] {
+    /// Tells which states the rest of the pass reads after update `i`: besides the candidates' states, the
+    /// last one is asked only for that of the query's type, or those of its two ends.
+    pub fn refresh(&self, i: usize, query: &WalkQuery, recorder: &Recorder) -> [Refresh; 2] {
         match *query {
-            _ if i + 1 < self.updates.len() => [Wanted::All, Wanted::All],
+            _ if i + 1 < self.updates.len() => [Refresh::All, Refresh::All],
             WalkQuery::Entity { relation, .. } => {
-                [Wanted::All, Wanted::Only(recorder.local_type(relation).into_iter().collect())]
+                [Refresh::All, Refresh::Only(recorder.local_type(relation).into_iter().collect())]
             }
             WalkQuery::Relation { head, tail } => {
                 let mut ends: Vec<u32> = [head, tail].into_iter().filter_map(|v| recorder.local_node(v)).collect();
                 ends.dedup();
-                [Wanted::Only(ends), Wanted::All]
+                [Refresh::Only(ends), Refresh::All]
             }
         }
     }
 
-    /// The updates of a pass on one thread, with what the way back needs kept; [`PassBuffers::states`] has the states.
-    pub(crate) fn pass_kept(
+    fn walk(
         &self,
         view: View<'_>,
         query: &WalkQuery,
         draw: Draw,
+        update: u32,
         buffers: &mut PassBuffers,
-        kept: &mut [Kept],
+        parallelism: Parallelism,
     ) {
-        buffers.recorder.begin(query, view.topology.no_type());
-        buffers.states.clear();
-        for (i, (update, kept)) in self.updates.iter().zip(kept).enumerate() {
-            self.walk(view, query, draw, i as u32, buffers, Team::Solo);
-            let PassBuffers { recorder, records, nodes, types, dirs, states, work, .. } = buffers;
-            recorder.record(self.meta.length, nodes, types, dirs, records);
-            let met = [recorder.nodes().len(), recorder.types().len()];
-            update.run_kept(records, met, states, work, kept);
-        }
-    }
-
-    fn walk(&self, view: View<'_>, query: &WalkQuery, draw: Draw, update: u32, buffers: &mut PassBuffers, team: Team) {
         let options = WalkOptions { length: self.meta.length, updates: self.updates.len() as u32, ..draw.options };
         let key = Key { seed: draw.seed, pass: draw.pass, update, query: query_number(query) };
         let starts = Starts::prepare(view.topology, view.mask, query, draw.walks, key, &options);
@@ -341,9 +320,9 @@ impl Model {
             let range = first..first + nodes.len() / options.length;
             sample_from(&starts, view.topology, view.mask, &options, range, nodes, types, dirs);
         };
-        match team {
-            Team::Solo => run(0, &mut buffers.nodes, &mut buffers.types, &mut buffers.dirs),
-            Team::Pool => buffers
+        match parallelism {
+            Parallelism::OneThread => run(0, &mut buffers.nodes, &mut buffers.types, &mut buffers.dirs),
+            Parallelism::Pool => buffers
                 .nodes
                 .par_chunks_mut(part)
                 .zip(buffers.types.par_chunks_mut(part))
@@ -353,14 +332,20 @@ impl Model {
         }
     }
 
-    /// The state that a type has after a pass; the initial one if no walk met it. After an entity query only the query's own type
-    /// has been through the last update.
+    /// Returns the state that a type has after a pass; the initial one if no walk met it. After an entity
+    /// query only the query's own type has been through the last update.
     pub fn type_state<'b>(&'b self, buffers: &'b PassBuffers, t: TypeId) -> &'b [f32] {
         buffers.recorder.local_type(t).map_or(&self.initial[1], |i| &buffers.states.types[i as usize * D..][..D])
     }
 
-    /// Section 6: a logit for each candidate the walks reached, and one for all others.
-    pub fn score(&self, num_relations: u32, query: &WalkQuery, buffers: &mut PassBuffers, team: Team) -> PassScores {
+    /// Computes a logit for each candidate the walks reached, and one for all others (section 6).
+    pub fn score(
+        &self,
+        num_relations: u32,
+        query: &WalkQuery,
+        buffers: &mut PassBuffers,
+        parallelism: Parallelism,
+    ) -> PassScores {
         let PassBuffers { recorder, states, queries, head, .. } = buffers;
         let row = |rows: &[f32], initial: &[f32], local: Option<u32>| -> [f32; D] {
             let row = local.map_or(initial, |i| &rows[i as usize * D..][..D]);
@@ -401,9 +386,9 @@ impl Model {
         }
         let ids = own.ids;
         let mut logits = vec![0.0; ids.len() + 1];
-        match team {
-            Team::Solo => self.head.forward(queries, &mut logits, head),
-            Team::Pool => {
+        match parallelism {
+            Parallelism::OneThread => self.head.forward(queries, &mut logits, head),
+            Parallelism::Pool => {
                 const PART: usize = 96;
                 logits
                     .par_chunks_mut(PART)

@@ -1,15 +1,15 @@
-//! The definition of a training step's gradient: the walks of [`model`](crate::model), the plain forward and backward pass
-//! of [`plain_gradient`], the loss. Slow; whatever is faster is held to it.
+//! The definition of a training step's gradient: the walks of a pass, the plain forward and backward
+//! pass, the loss. Slow; whatever is faster is held to it.
 
+use flock_kernels::embed::Positions;
 use flock_walk::{Key, Recorder, Records, WalkOptions, Walks};
 use rayon::prelude::*;
 
-use crate::checkpoint::Checkpoint;
-use crate::model::{ModelError, query_number};
-use crate::parameters::Parameters;
-use crate::plain::{self, PlainRecords};
-use crate::plain_gradient::{self, Gradients};
+use super::backward::{add, backward};
+use super::forward::{forward, scores};
+use crate::input::{ModelError, query_number};
 use crate::step::{BaseLoss, Example, Gradient, StepInput, StepOutput};
+use crate::weights::Weights;
 
 /// The gradient by plain loops, an example to each thread.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub struct PlainGradient {
 }
 
 impl PlainGradient {
-    /// A gradient that works on so many threads.
+    /// Starts a pool of `threads` threads.
     ///
     /// # Errors
     /// The threads cannot be started.
@@ -30,29 +30,24 @@ impl PlainGradient {
 impl Gradient for PlainGradient {
     fn gradient(
         &mut self,
-        parameters: &Parameters,
+        weights: &Weights,
         input: &StepInput<'_>,
         gradient: &mut [f32],
     ) -> Result<StepOutput, ModelError> {
-        // Not checked: weights that have gone astray must show in the loss, where the query is known.
-        let checkpoint =
-            Checkpoint { meta: parameters.meta.clone(), tensors: parameters.tensors(), hash: String::new() };
         let entries: usize = input.examples.iter().map(|e| e.candidates.len()).sum();
         let weight = |example: &Example| match input.loss.base {
             BaseLoss::MeanBce => example.candidates.len() as f32 / entries as f32,
             _ => 1.0 / input.loss.divisor(input.examples.len()) as f32,
         };
-        let run = |example: &Example| one(&checkpoint, input, example, weight(example));
-        let parts: Vec<(f64, Gradients)> =
+        let run = |example: &Example| one(weights, input, example, weight(example));
+        let parts: Vec<(f64, Vec<f32>)> =
             self.pool.install(|| input.examples.par_iter().with_max_len(1).map(run).collect());
 
         // Summed in the order of the examples, so that the number of threads leaves no trace.
         gradient.fill(0.0);
         let (mut losses, mut mean) = (Vec::with_capacity(parts.len()), 0.0);
         for ((loss, part), example) in parts.into_iter().zip(input.examples) {
-            for (name, range) in parameters.names() {
-                gradient[range].iter_mut().zip(&part[name].data).for_each(|(g, d)| *g += d);
-            }
+            add(gradient, &part);
             mean += f64::from(weight(example)) * loss;
             losses.push(loss);
         }
@@ -60,14 +55,14 @@ impl Gradient for PlainGradient {
     }
 }
 
-/// Loss of one example, and its share of the gradient.
-fn one(checkpoint: &Checkpoint, input: &StepInput<'_>, example: &Example, weight: f32) -> (f64, Gradients) {
+/// Computes the loss of one example, and its share of the gradient.
+fn one(weights: &Weights, input: &StepInput<'_>, example: &Example, weight: f32) -> (f64, Vec<f32>) {
     let (topology, query) = (input.view.topology, &example.query);
-    let (length, updates) = (checkpoint.meta.length, checkpoint.meta.updates as u32);
+    let (length, updates) = (weights.meta.length, weights.meta.updates as u32);
     let options = WalkOptions { length, updates, ..input.options };
     let mut recorder = Recorder::new();
     recorder.begin(query, topology.no_type());
-    let walks: Vec<(Walks, Records)> = (0..checkpoint.meta.updates as u32)
+    let walks: Vec<(Walks, Records)> = (0..weights.meta.updates as u32)
         .map(|update| {
             let key = Key { seed: input.seed_of(example), pass: input.step, update, query: query_number(query) };
             let walks = Walks::sample(topology, input.view.mask, query, input.walks, key, &options);
@@ -76,9 +71,10 @@ fn one(checkpoint: &Checkpoint, input: &StepInput<'_>, example: &Example, weight
             (walks, records)
         })
         .collect();
-    let records: Vec<PlainRecords<'_>> = walks
+    // The definition has a state for every node and type: ids are those of the graph.
+    let positions: Vec<Positions<'_>> = walks
         .iter()
-        .map(|(w, r)| PlainRecords {
+        .map(|(w, r)| Positions {
             node: &w.nodes,
             ty: &w.types,
             node_name: &r.node_name,
@@ -87,12 +83,12 @@ fn one(checkpoint: &Checkpoint, input: &StepInput<'_>, example: &Example, weight
         })
         .collect();
     let (nodes, types) = (topology.num_nodes() as usize, topology.num_types() as usize);
-    let cache = plain_gradient::forward(checkpoint, &records, nodes, types);
-    let logits = plain::scores(checkpoint, query, &cache.states, &example.candidates);
+    let cache = forward(weights, &positions, nodes, types);
+    let logits = scores(weights, query, &cache.states, &example.candidates);
     let mut d_logits = vec![0.0; logits.len()];
     let loss = input.loss.run(example, &logits, 1, &mut d_logits);
     d_logits.iter_mut().for_each(|d| *d *= weight);
-    let mut gradients = plain_gradient::zeros(checkpoint);
-    plain_gradient::backward(checkpoint, query, &records, &cache, &example.candidates, &d_logits, &mut gradients);
-    (f64::from(loss), gradients)
+    let mut gradient = vec![0.0; weights.values.len()];
+    backward(weights, query, &positions, &cache, &example.candidates, &d_logits, &mut gradient);
+    (f64::from(loss), gradient)
 }
