@@ -1,8 +1,8 @@
 //! A graph: two sets of names and a [`Topology`] over their ids.
 
-use crate::error::quote;
 use crate::names::{NameBatch, Names};
-use crate::read::Prefixes;
+use crate::prefixes::Prefixes;
+use crate::quote::quote;
 use crate::topology::{Edit, Topology, TopologyError, Triple};
 use std::borrow::Cow;
 use std::fmt;

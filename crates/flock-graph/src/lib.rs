@@ -12,21 +12,23 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod error;
 mod graph;
 mod names;
 mod near;
+mod prefixes;
+mod quote;
 mod read;
 mod subgraph;
 pub mod topology;
 
-pub use error::{Compression, LoadError, Remedy, RowError};
 pub use graph::{Graph, GraphBuilder, GraphError, NameKind, NamedEdit, UnknownName};
 pub use names::Names;
 pub use near::NameIndex;
+pub use prefixes::Prefixes;
+pub use read::error::{Compression, LoadError, Remedy, RowError};
 pub use read::{
-    Format, LoadOptions, LoadReport, LoadWarning, MaybeHeader, Prefixes, SkippedRow, UnknownFormat, for_each_triple,
-    load, load_many, load_reader,
+    Format, LoadOptions, LoadReport, LoadWarning, MaybeHeader, SkippedRow, UnknownFormat, for_each_triple, load,
+    load_many, load_reader,
 };
 pub use subgraph::{Subgraph, grow};
 pub use topology::mask::{self, Mask};

@@ -4,7 +4,6 @@
 //! hash table of bare ids finds the id of a name. No name is stored twice, and none has its own
 //! allocation.
 
-use crate::near::suggest;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use std::fmt;
@@ -145,14 +144,6 @@ impl Names {
     /// Lists all names in the order of their ids.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> + '_ {
         (0..self.len()).map(|id| self.get(id as u32))
-    }
-
-    /// Lists up to `k` names that `name` may have been meant for, nearest first.
-    ///
-    /// Ignores case and treats `_` and `-` as spaces. Finds misspellings, prefixes and parts of
-    /// names. Compares IRIs by what follows their last `/` or `#`. Reads all names once.
-    pub fn suggest(&self, name: &str, k: usize) -> Vec<String> {
-        suggest::nearest(self.iter(), name, k).into_iter().map(str::to_owned).collect()
     }
 
     /// Returns the heap memory of the names in bytes.

@@ -8,29 +8,12 @@ use flock_model::checkpoint::Task;
 use flock_model::ensemble::{Ask, NotFinite, Scores};
 use serde::Serialize;
 
-use crate::calibrate::Calibration;
+use crate::calibrate::{Calibration, CalibrationSummary};
 use crate::explain::{Evidence, ReasonReport};
 use crate::passes::StopReason;
 use crate::question::{BLANK, Question};
 use crate::ranking::{Listing, RankedCandidate, Ranking, UnreachedCandidates};
-
-/// How names are shown where that is not the full name: full name to `prefix:rest`.
-pub type ShownNames<'a> = BTreeMap<&'a str, String>;
-
-/// How `names` are shown, as far as they differ from the full name.
-pub fn shown_names<'a>(graph: &Graph, names: impl IntoIterator<Item = &'a str>) -> ShownNames<'a> {
-    let mut shown = ShownNames::new();
-    if graph.prefixes().is_empty() {
-        return shown;
-    }
-    for name in names {
-        let short = graph.display(name);
-        if short != name {
-            shown.insert(name, short.into_owned());
-        }
-    }
-    shown
-}
+use crate::shown::{ShownNames, shown_names};
 
 /// An answer by name.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -56,25 +39,6 @@ pub struct Answer<'a> {
     /// The weightiest way from the query to it, if reasons were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<ReasonReport<'a>>,
-}
-
-/// What makes a reply's probabilities: a map fitted to this graph.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct CalibrationSummary {
-    /// Expected calibration error of σ(logit), on held-out edges of the graph.
-    pub error_before: f64,
-    /// The same of the map.
-    pub error_after: f64,
-    /// Held-out edges asked about.
-    pub queries: usize,
-}
-
-impl From<&Calibration> for CalibrationSummary {
-    fn from(by: &Calibration) -> CalibrationSummary {
-        let Calibration { error_before, error_after, queries, .. } = *by;
-        CalibrationSummary { error_before, error_after, queries }
-    }
 }
 
 /// A question and its answers by name: one line of JSON output.

@@ -1,12 +1,59 @@
-//! Why a question has no answer, and what to do about it in words that every shell can render.
+//! Why there is no predictor or no answer, and what to do about it as a value that every shell puts in its own words.
 
 use flock_graph::{NameKind, UnknownName};
-use flock_model::checkpoint::Task;
+use flock_kernels::Level;
+use flock_model::checkpoint::{CheckpointError, Task};
 use flock_model::ensemble::NotFinite;
 use flock_model::model::ModelError;
 
 use crate::candidates::UnknownCandidate;
-use crate::predictor::PredictorError;
+
+/// Why there is no predictor.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PredictorError {
+    /// A model file that cannot be used.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// A model of sizes that this build does not run.
+    #[error("{origin}: {source}")]
+    Model {
+        /// The file.
+        origin: String,
+        /// What does not fit.
+        source: ModelError,
+    },
+    /// Two models for one task.
+    #[error("{first} and {second} are both {task} models, expected one of each task")]
+    SameTask {
+        /// The file given first.
+        first: String,
+        /// The file given second.
+        second: String,
+        /// Their task.
+        task: Task,
+    },
+    /// The environment variable `FLOCK_SIMD` names no instruction set.
+    #[error("{0}")]
+    Simd(String),
+    /// An instruction set that this machine does not have.
+    #[error("this machine has no {level}")]
+    NoLevel {
+        /// The instruction set.
+        level: Level,
+    },
+    /// The threads cannot be started.
+    #[error("cannot start {threads} threads: {source}")]
+    Threads {
+        /// How many were asked for.
+        threads: usize,
+        /// What the system said.
+        source: rayon::ThreadPoolBuildError,
+    },
+    /// Neither a model file nor a bundled model.
+    #[error("no model: this build has none inside, expected a checkpoint file")]
+    NoModel,
+}
 
 /// Why a question has no answer.
 #[derive(Debug, thiserror::Error)]

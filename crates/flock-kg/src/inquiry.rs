@@ -24,6 +24,13 @@ use crate::question::{Blank, Question};
 /// The most passes of a question that has a budget and names no number.
 pub const MOST_PASSES: u32 = 4096;
 
+impl Predictor {
+    /// Asks about a graph. Options follow as builder methods of [`Inquiry`].
+    pub fn on<'a>(&'a self, graph: &'a Graph) -> Inquiry<'a> {
+        Inquiry::new(self, graph)
+    }
+}
+
 /// A predictor, a graph, and how to ask. Made by [`Predictor::on`]; may be kept and asked many times.
 pub struct Inquiry<'a> {
     predictor: &'a Predictor,

@@ -33,11 +33,12 @@ pub mod plan;
 pub mod predictor;
 pub mod question;
 pub mod ranking;
+pub mod shown;
 
 pub use answers::{Answer, Answers};
 pub use calibrate::{CalibrateOptions, Calibrations};
 pub use candidates::Candidates;
-pub use error::{AskError, AskRemedy};
+pub use error::{AskError, AskRemedy, PredictorError};
 pub use explain::{ExplainOptions, Explanation};
 pub use flock_graph::Graph;
 pub use flock_kernels::Precision;
@@ -46,7 +47,7 @@ pub use flock_model::checkpoint::Task;
 pub use inquiry::{AnswerStream, ExplainPlan, Inquiry, MOST_PASSES};
 pub use passes::{Passes, StopReason};
 pub use plan::Plan;
-pub use predictor::{NamedModel, Predictor, PredictorBuilder, PredictorError};
+pub use predictor::{NamedModel, Predictor, PredictorBuilder};
 pub use question::{BLANK, Blank, Question};
 
 #[cfg(feature = "eval")]

@@ -1,6 +1,6 @@
 //! The predictor: models, engine and threads in one value, ready to ask about any graph.
 //!
-//! It knows no graph. [`Predictor::on`] joins it to one for as long as questions are asked:
+//! It knows no graph. `Predictor::on` joins it to one for as long as questions are asked:
 //!
 //! ```
 //! let graph = flock_kg::bundled::graph()?;
@@ -16,11 +16,10 @@ use std::sync::{Arc, OnceLock};
 use flock_graph::Graph;
 use flock_kernels::{Engine, Level, Precision};
 use flock_model::ModelName;
-use flock_model::checkpoint::{Checkpoint, CheckpointError, Task};
-use flock_model::model::{Model, ModelError};
+use flock_model::checkpoint::{Checkpoint, Task};
+use flock_model::model::Model;
 
-use crate::error::AskError;
-use crate::inquiry::Inquiry;
+use crate::error::{AskError, PredictorError};
 
 /// A model and what answers call it.
 pub struct NamedModel {
@@ -52,53 +51,6 @@ impl NamedModel {
         let topology = graph.topology();
         self.model.meta().base_walks(topology.num_nodes(), topology.num_triples())
     }
-}
-
-/// Why there is no predictor.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PredictorError {
-    /// A model file that cannot be used.
-    #[error(transparent)]
-    Checkpoint(#[from] CheckpointError),
-    /// A model of sizes that this build does not run.
-    #[error("{origin}: {source}")]
-    Model {
-        /// The file.
-        origin: String,
-        /// What does not fit.
-        source: ModelError,
-    },
-    /// Two models for one task.
-    #[error("{first} and {second} are both {task} models, expected one of each task")]
-    SameTask {
-        /// The file given first.
-        first: String,
-        /// The file given second.
-        second: String,
-        /// Their task.
-        task: Task,
-    },
-    /// The environment variable `FLOCK_SIMD` names no instruction set.
-    #[error("{0}")]
-    Simd(String),
-    /// An instruction set that this machine does not have.
-    #[error("this machine has no {level}")]
-    NoLevel {
-        /// The instruction set.
-        level: Level,
-    },
-    /// The threads cannot be started.
-    #[error("cannot start {threads} threads: {source}")]
-    Threads {
-        /// How many were asked for.
-        threads: usize,
-        /// What the system said.
-        source: rayon::ThreadPoolBuildError,
-    },
-    /// Neither a model file nor a bundled model.
-    #[error("no model: this build has none inside, expected a checkpoint file")]
-    NoModel,
 }
 
 /// Chooses models, precision and threads. Made by [`Predictor::builder`].
@@ -194,11 +146,6 @@ impl Predictor {
     /// A choice of models, precision and threads.
     pub fn builder() -> PredictorBuilder {
         PredictorBuilder::default()
-    }
-
-    /// Asks about a graph. Options follow as builder methods of [`Inquiry`].
-    pub fn on<'a>(&'a self, graph: &'a Graph) -> Inquiry<'a> {
-        Inquiry::new(self, graph)
     }
 
     /// The model of a task.

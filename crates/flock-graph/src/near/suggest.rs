@@ -6,6 +6,7 @@
 //! string alignment). They are counted for 64 characters at a time in the bits of a word: H. Hyyrö,
 //! "A bit-vector algorithm for computing Levenshtein and Damerau edit distances", 2003.
 
+use crate::names::Names;
 use memchr::{memchr, memmem, memrchr2};
 
 /// Costs: lower is nearer. One edit costs `EDIT`. The other costs lie between multiples of it.
@@ -191,6 +192,16 @@ impl FoldedQuery {
             before = mask;
         }
         distance
+    }
+}
+
+impl Names {
+    /// Lists up to `k` names that `name` may have been meant for, nearest first.
+    ///
+    /// Ignores case and treats `_` and `-` as spaces. Finds misspellings, prefixes and parts of
+    /// names. Compares IRIs by what follows their last `/` or `#`. Reads all names once.
+    pub fn suggest(&self, name: &str, k: usize) -> Vec<String> {
+        nearest(self.iter(), name, k).into_iter().map(str::to_owned).collect()
     }
 }
 

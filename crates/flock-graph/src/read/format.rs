@@ -115,7 +115,7 @@ impl fmt::Display for Format {
 
 /// The name of a format that is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown format \"{}\"; expected tsv, csv, nt, ttl or rdfxml", crate::error::shown(.0))]
+#[error("unknown format \"{}\"; expected tsv, csv, nt, ttl or rdfxml", crate::quote::shown(.0))]
 pub struct UnknownFormat(pub String);
 
 impl FromStr for Format {

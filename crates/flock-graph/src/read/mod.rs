@@ -1,15 +1,17 @@
 //! Reads files into a [`Graph`].
 
+pub(crate) mod error;
 mod format;
 mod rdf;
 pub(crate) mod rows;
 mod source;
 
 pub use format::{Format, UnknownFormat};
-pub use rdf::prefixes::Prefixes;
 
-use crate::error::{LoadError, Remedy, RowError, quote};
 use crate::graph::{Graph, GraphBuilder};
+use crate::prefixes::Prefixes;
+use crate::quote::quote;
+use error::{LoadError, Remedy, RowError};
 use rdf::BlankNodeNumbers;
 use source::Source;
 use std::fmt;

@@ -7,7 +7,7 @@
 
 use super::source::Source;
 use super::{Format, LoadOptions, LoadReport, MaybeHeader};
-use crate::error::{LoadError, Remedy, RowError};
+use crate::read::error::{LoadError, Remedy, RowError};
 use memchr::{memchr, memchr_iter};
 use std::io::{self, Read};
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! Opens a path or a reader as a stream of plain bytes, and detects its format.
 
 use super::{Format, LoadOptions};
-use crate::error::{Compression, LoadError, RowError};
+use crate::read::error::{Compression, LoadError, RowError};
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Cursor, Read};

@@ -10,10 +10,12 @@
 mod file;
 mod isotonic;
 mod reliability;
+mod summary;
 
 pub use file::{CalibrationError, Calibrations};
 pub use isotonic::Isotonic;
 pub use reliability::{Bin, bins, expected_error, svg};
+pub use summary::CalibrationSummary;
 
 use flock_graph::{Mask, Topology, Triple};
 use flock_walk::{Key, Order, WalkQuery};

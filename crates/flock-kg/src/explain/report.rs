@@ -5,9 +5,9 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 use super::{Deletion, Evidence, ExplainOptions, GoOn, Path, delete, evidence};
-use crate::answers::{CalibrationSummary, ShownNames, shown_names};
-use crate::calibrate::Calibration;
+use crate::calibrate::{Calibration, CalibrationSummary};
 use crate::question::{BLANK, Question};
+use crate::shown::{ShownNames, shown_names};
 use flock_model::ensemble::Ask;
 use flock_model::model::{Model, ModelError, View};
 

@@ -9,18 +9,17 @@
 //! than they take. An [`ExpansionBudget`] limits how much. `turtle.rs` and `rdfxml.rs` also limit
 //! what the parsers hold in memory.
 
-pub(crate) mod prefixes;
 mod rdfxml;
 mod turtle;
 
 use super::rows::{MAX_NAME, MAX_ROW};
 use super::source::Source;
 use super::{Format, LoadOptions, LoadReport};
-use crate::error::{LoadError, Remedy, RowError};
+use crate::prefixes::Prefixes;
+use crate::read::error::{LoadError, Remedy, RowError};
 use memchr::memchr;
 use oxrdf::{BlankNode, NamedOrBlankNode, Term, Triple};
 use oxttl::{NTriplesParser, TurtleSyntaxError};
-use prefixes::Prefixes;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
 

@@ -8,11 +8,11 @@
 //! and passes on the bytes of events that fit the [`ExpansionBudget`]. The file is streamed, and
 //! the guard holds one piece of whole events at a time.
 
-use super::prefixes::Prefixes;
 use super::turtle::MAX_DEPTH;
 use super::{ExpansionBudget, StatementSink, declare, rdf_remedy};
-use crate::error::{LoadError, RowError};
+use crate::prefixes::Prefixes;
 use crate::read::LoadOptions;
+use crate::read::error::{LoadError, RowError};
 use crate::read::rows::{MAX_NAME, MAX_ROW};
 use crate::read::source::Source;
 use memchr::{memchr, memchr_iter};

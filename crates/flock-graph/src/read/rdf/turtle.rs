@@ -5,10 +5,10 @@
 //! [`BracketScanner`] counts brackets before the parser sees them. Declarations are measured after
 //! every piece. An [`ExpansionBudget`] counts the names.
 
-use super::prefixes::Prefixes;
 use super::{ExpansionBudget, StatementSink, declare, row_error};
-use crate::error::{LoadError, RowError};
+use crate::prefixes::Prefixes;
 use crate::read::LoadOptions;
+use crate::read::error::{LoadError, RowError};
 use crate::read::rows::{MAX_NAME, MAX_ROW};
 use crate::read::source::Source;
 use oxrdf::{NamedOrBlankNode, Term, Triple};

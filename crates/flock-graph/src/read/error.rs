@@ -2,8 +2,9 @@
 //! one, what was found and what was expected. A [`Remedy`] says what to do about it. The command
 //! renders it as a flag, the server as text.
 
-use crate::{Format, GraphError, TopologyError};
-use std::borrow::Cow;
+use crate::quote::shown;
+use crate::read::Format;
+use crate::{GraphError, TopologyError};
 use std::{fmt, io};
 
 /// Why a graph file could not be loaded.
@@ -152,7 +153,7 @@ impl LoadError {
         }
     }
 
-    pub(crate) fn from_graph(files: String, error: GraphError, report: &crate::LoadReport) -> Self {
+    pub(crate) fn from_graph(files: String, error: GraphError, report: &crate::read::LoadReport) -> Self {
         match error {
             GraphError::Empty => {
                 LoadError::Empty { files, rows: report.rows, literals: report.literals, skipped: report.skipped }
@@ -331,27 +332,6 @@ impl fmt::Display for Remedy {
             Remedy::Write(how) => f.write_str(how),
         }
     }
-}
-
-/// Prepares a piece of the input for a message. Escapes control characters, which could change the
-/// state of a terminal, and leaves out the middle of a long text.
-pub(crate) fn shown(text: &str) -> String {
-    let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-    shorten(text).chars().map(escape).collect()
-}
-
-/// Quotes a name and leaves out its middle if it is long.
-pub(crate) fn quote(name: &str) -> String {
-    format!("{:?}", shorten(name))
-}
-
-/// Returns the beginning and the end of a long text.
-fn shorten(text: &str) -> Cow<'_, str> {
-    const START: usize = 120;
-    const END: usize = 60;
-    let start = text.char_indices().nth(START).map_or(text.len(), |(at, _)| at);
-    let end = text.char_indices().nth_back(END - 1).map_or(0, |(at, _)| at);
-    if end <= start { Cow::Borrowed(text) } else { Cow::Owned(format!("{}…{}", &text[..start], &text[end..])) }
 }
 
 /// How a file is compressed.
