@@ -13,8 +13,8 @@ use crate::rank::{AnswerRank, Rank, ranks};
 use flock_model::ensemble::{Ask, Asker, NotFinite, Scores};
 use flock_model::model::{Model, View};
 
-/// Returns how many queries are asked at once: enough to keep all threads busy, few enough to show progress and to lose little
-/// when a run is killed.
+/// Returns how many queries are asked at once: enough to keep all threads busy, few enough to show
+/// progress and to lose little when a run is killed.
 pub(crate) fn batch_size(ask: &Ask) -> usize {
     const WALKS: u32 = 1024;
     (WALKS / ask.walks.max(1) / ask.passes.max(1)).clamp(4, 256) as usize
@@ -22,8 +22,9 @@ pub(crate) fn batch_size(ask: &Ask) -> usize {
 
 /// Asks all queries from number `first` on and ranks their answers, a batch at a time.
 ///
-/// After each batch, `done` gets the number of queries done so far and the ranks of the batch's answers, in the order of
-/// [`TestQuestions::answers`]. If `done` fails, the rest is not asked. Returns the time that the model took.
+/// After each batch, `done` gets the number of queries done so far and the ranks of the batch's
+/// answers, in the order of [`TestQuestions::answers`]. If `done` fails, the rest is not asked.
+/// Returns the time that the model took.
 pub fn rank_all(
     model: &Model,
     set: &TestSet,

@@ -1,7 +1,9 @@
-//! A paired bootstrap: is one model better than another on the same questions, and how sure is that?
+//! A paired bootstrap: is one model better than another on the same questions, and how sure is
+//! that?
 //!
-//! Both sides of a triple are one draw. There are two intervals. *Over triples* keeps the graphs and draws triples: how sure are we
-//! on these graphs? *Over graphs* draws graphs, and triples within them: how sure are we on graphs like these?
+//! Both sides of a triple are one draw. There are two intervals. *Over triples* keeps the graphs
+//! and draws triples: how sure are we on these graphs? *Over graphs* draws graphs, and triples
+//! within them: how sure are we on graphs like these?
 
 use flock_walk::{Key, Stream};
 use serde::Serialize;
@@ -34,11 +36,13 @@ pub struct MrrDifference {
     pub over_triples: [f64; 2],
     /// 95 % interval over graphs and triples. `None` for a single dataset.
     pub over_graphs: Option<[f64; 2]>,
-    /// Share of draws in which ours is ahead. Draws are of graphs and triples if there are several graphs.
+    /// Share of draws in which ours is ahead. Draws are of graphs and triples if there are several
+    /// graphs.
     pub ahead: f64,
 }
 
-/// Computes the difference on each dataset, then of the mean of each task, then of the mean without the datasets in `without`.
+/// Computes the difference on each dataset, then of the mean of each task, then of the mean without
+/// the datasets in `without`.
 pub fn differences(pairs: &Pairs, without: &[String], seed: u64) -> Vec<MrrDifference> {
     let mut all = Vec::new();
     for task in [Task::Entity, Task::Relation] {
@@ -151,7 +155,8 @@ mod tests {
 
     #[test]
     fn intervals_are_those_of_theory() {
-        // 400 triples whose difference is +0.5 or −0.3 in turns: mean 0.1, standard error 0.4 / √400 = 0.02.
+        // 400 triples whose difference is +0.5 or −0.3 in turns: mean 0.1, standard error 0.4 /
+        // √400 = 0.02.
         let triples: Vec<_> = (0..400).map(|i| if i % 2 == 0 { (1.0, 0.5, 1) } else { (0.2, 0.5, 1) }).collect();
         let [d] = &differences(&Pairs { datasets: vec![dataset("a", triples)], unpaired: 0 }, &[], 1)[..] else {
             panic!()
@@ -166,7 +171,8 @@ mod tests {
 
     #[test]
     fn graphs_count_alike_and_can_be_left_out() {
-        // Ours is ahead by 0.2 on one small graph, behind by 0.1 on a large one, level on the third.
+        // Ours is ahead by 0.2 on one small graph, behind by 0.1 on a large one, level on the
+        // third.
         let sets = vec![
             dataset("small", vec![(0.5, 0.3, 1); 10]),
             dataset("large", vec![(1.0, 1.2, 2); 1_000]),
@@ -179,7 +185,8 @@ mod tests {
         );
         assert!((all[1].difference + 0.1).abs() < 1e-12, "two sides a triple: (1.0 − 1.2) / 2");
         assert!((all[3].difference - 0.1 / 3.0).abs() < 1e-12 && (all[4].difference + 0.05).abs() < 1e-12);
-        // Triples of a graph are all alike, so only the choice of graphs is uncertain: from all `large` to all `small`.
+        // Triples of a graph are all alike, so only the choice of graphs is uncertain: from all
+        // `large` to all `small`.
         assert!((all[3].over_triples[0] - all[3].over_triples[1]).abs() < 1e-12);
         let [low, high] = all[3].over_graphs.unwrap();
         assert!((low + 0.1).abs() < 1e-9 && (high - 0.2).abs() < 1e-9, "{low} {high}");

@@ -1,4 +1,5 @@
-//! Our numbers beside published ones: a table with differences, the best of each row, and means over groups.
+//! Our numbers beside published ones: a table with differences, the best of each row, and means
+//! over groups.
 
 use crate::datasets::{DatasetGroup, Split};
 use crate::published::PublishedNumbers;
@@ -10,11 +11,13 @@ use crate::sheet::Sheet;
 pub enum Style {
     /// For people: the best value is marked by the text before and after it.
     Marked(&'static str, &'static str),
-    /// For programs: plain numbers, a column that names the best, and differences from every system.
+    /// For programs: plain numbers, a column that names the best, and differences from every
+    /// system.
     Plain,
 }
 
-/// Says how our triples differ from those of published numbers, which are all test triples. `None` if they do not differ.
+/// Says how our triples differ from those of published numbers, which are all test triples. `None`
+/// if they do not differ.
 pub fn caveat(results: &[&Evaluation]) -> Option<String> {
     let valid = results.iter().filter(|e| e.split == Split::Valid).count();
     let sampled = results.iter().filter(|e| e.protocol.sampled < e.protocol.of).count();
@@ -45,8 +48,9 @@ fn ours(results: &[&Evaluation]) -> &'static str {
     }
 }
 
-/// Puts our results beside published ones. Rows are sorted by group, then as in `results`. A group with more than one published
-/// dataset ends with its mean, and the table ends with the mean over all of them.
+/// Puts our results beside published ones. Rows are sorted by group, then as in `results`. A group
+/// with more than one published dataset ends with its mean, and the table ends with the mean over
+/// all of them.
 pub fn compare(results: &[&Evaluation], published: &PublishedNumbers, style: Style) -> Sheet {
     let mut header = vec!["dataset".to_string()];
     let ours = ours(results);
@@ -77,7 +81,8 @@ pub fn compare(results: &[&Evaluation], published: &PublishedNumbers, style: Sty
         if of_group.len() > 1 {
             rows.push(row(format!("mean {group} ({})", of_group.len()), &mean(&of_group), published, &from, style));
         }
-        // A mean over graphs that the model was trained on and graphs that it was not would say little.
+        // A mean over graphs that the model was trained on and graphs that it was not would say
+        // little.
         if group != DatasetGroup::Pretraining {
             all.extend(of_group);
         }
@@ -100,7 +105,8 @@ fn values(e: &Evaluation, published: &PublishedNumbers) -> Vec<Option<f64>> {
     values
 }
 
-/// Averages each column. A column with a missing value has no mean, because it would be over other datasets.
+/// Averages each column. A column with a missing value has no mean, because it would be over other
+/// datasets.
 fn mean(rows: &[Vec<Option<f64>>]) -> Vec<Option<f64>> {
     let width = rows.first().map_or(0, Vec::len);
     let column = |i: usize| rows.iter().map(|row| row[i]).collect::<Option<Vec<f64>>>();
@@ -155,7 +161,8 @@ mod tests {
             [evaluation("HM_1k", 0.069, 0.2), evaluation("Metafam", 0.5, 0.9033), evaluation("FBNELL", 0.4, 0.7)];
         let sheet = compare(&results.iter().collect::<Vec<_>>(), &published, Style::Marked("", "*"));
         let text: Vec<String> = std::iter::once(&sheet.header).chain(&sheet.rows).map(|r| r.join("|")).collect();
-        // Means by hand: (0.5 + 0.4)/2, (0.238 + 0.485)/2, (0.476 + 0.502)/2; with HM_1k (0.969)/3, 0.782/3, 1.047/3.
+        // Means by hand: (0.5 + 0.4)/2, (0.238 + 0.485)/2, (0.476 + 0.502)/2; with HM_1k (0.969)/3,
+        // 0.782/3, 1.047/3.
         let want = [
             "dataset|ours MRR|ultra MRR|flock MRR|ours − flock|ours Hits@10|ultra Hits@10|flock Hits@10|ours − flock",
             "Metafam|0.500*|0.238|0.476|+0.024|0.903|0.644|0.935*|-0.032",

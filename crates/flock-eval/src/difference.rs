@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-/// Returns the first dotted key, in order, whose value differs between two objects, with both values. Keys in `free` may differ.
+/// Returns the first dotted key, in order, whose value differs between two objects, with both
+/// values. Keys in `free` may differ.
 pub fn difference(old: &Value, new: &Value, free: &[&str]) -> Option<(String, Value, Value)> {
     let (old, new) = (leaves(old), leaves(new));
     let value =

@@ -29,7 +29,8 @@ pub const DEFAULT_PASSES: u32 = 16;
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Choice {
-    /// By the rule of the checkpoint. Only for base walks; for passes it means the published number.
+    /// By the rule of the checkpoint. Only for base walks; for passes it means the published
+    /// number.
     Rule,
     /// By the registry. For a dataset that is not in it: by the rule, or [`DEFAULT_PASSES`].
     Published,
@@ -89,8 +90,8 @@ impl RankedEvaluation {
     }
 }
 
-/// Evaluates a model on a dataset. `watch` is called after each batch, and stops the run by returning false. `partial` keeps the
-/// ranks on disk, so that a killed run can be resumed.
+/// Evaluates a model on a dataset. `watch` is called after each batch, and stops the run by
+/// returning false. `partial` keeps the ranks on disk, so that a killed run can be resumed.
 pub fn evaluate(
     dataset: &Dataset,
     model: &Model,
@@ -176,7 +177,8 @@ pub fn evaluate_ranked(
 }
 
 impl EvalSettings {
-    /// Returns how queries are asked on a dataset: with the kind of walks that the model was trained with.
+    /// Returns how queries are asked on a dataset: with the kind of walks that the model was
+    /// trained with.
     pub fn ask(&self, dataset: &Dataset, model: &Model, set: &TestSet) -> Ask {
         let topology = set.on.topology();
         let rule = || model.meta().base_walks(topology.num_nodes(), topology.num_triples());

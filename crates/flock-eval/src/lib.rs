@@ -1,15 +1,18 @@
-//! Evaluation: filtered ranks of held-out answers under the published protocol (`docs/reference/model.md`, section 9).
+//! Evaluation: filtered ranks of held-out answers under the published protocol
+//! (`docs/reference/model.md`, section 9).
 //!
 //! The way from a dataset to a result:
 //!
 //! 1. [`datasets`] loads a graph with its test triples, a [`TestSet`](datasets::TestSet).
-//! 2. [`questions`] collects the distinct queries, and [`ask`] asks them and ranks the answers ([`rank`]).
+//! 2. [`questions`] collects the distinct queries, and [`ask`] asks them and ranks the answers
+//!    ([`rank`]).
 //! 3. [`summary`] computes [`metrics`], in all and by kind of question ([`strata`]).
-//! 4. [`evaluate`](mod@evaluate) runs all of this, and [`results`] keeps the metrics with the whole protocol. [`partial`] keeps the
-//!    ranks on disk, so that a killed run can be resumed.
+//! 4. [`evaluate`](mod@evaluate) runs all of this, and [`results`] keeps the metrics with the whole
+//!    protocol. [`partial`] keeps the ranks on disk, so that a killed run can be resumed.
 //!
-//! Then: [`ranks`] writes a row per question, from which [`bootstrap`] compares two models. [`published`] has published numbers, and
-//! [`compare`](mod@compare) puts them beside ours. [`analyse`] has the paper's analyses, and [`chart`] draws them.
+//! Then: [`ranks`] writes a row per question, from which [`bootstrap`] compares two models.
+//! [`published`] has published numbers, and [`compare`](mod@compare) puts them beside ours.
+//! [`analyse`] has the paper's analyses, and [`chart`] draws them.
 
 pub mod analyse;
 pub mod ask;

@@ -1,12 +1,13 @@
-//! The ranks of an unfinished run on disk: an append-only file of JSON lines, from which a killed run is resumed.
+//! The ranks of an unfinished run on disk: an append-only file of JSON lines, from which a killed
+//! run is resumed.
 //!
 //! ```text
 //! {"flock-kg":"eval","format":2}
 //! {"begin":{"dataset":…,"task":…,"split":…,"protocol":{…}}}
 //! {"queries":64,"seconds":1.7,"placed":[[[higher,ties,filtered higher,filtered ties,reached,rivals],score],…]}
 //! ```
-//! A line that a kill has cut short is removed. Metrics are always computed from the ranks, so a resumed run gives the same numbers
-//! as one that was never killed.
+//! A line that a kill has cut short is removed. Metrics are always computed from the ranks, so a
+//! resumed run gives the same numbers as one that was never killed.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -130,7 +131,8 @@ pub struct PartialRun {
 }
 
 impl PartialRun {
-    /// Opens the file and reads what a run has left in it. With `fresh`, the old content is dropped.
+    /// Opens the file and reads what a run has left in it. With `fresh`, the old content is
+    /// dropped.
     pub fn open(path: &Path, fresh: bool) -> Result<PartialRun, PartialError> {
         let name = || path.display().to_string();
         let io = |source| PartialError::Io { file: name(), source };
@@ -156,8 +158,8 @@ impl PartialRun {
         Ok(partial)
     }
 
-    /// Starts or resumes a dataset, and returns what is done already. `answers` maps a number of queries to the number of their
-    /// answers, or to `None` if there are fewer queries.
+    /// Starts or resumes a dataset, and returns what is done already. `answers` maps a number of
+    /// queries to the number of their answers, or to `None` if there are fewer queries.
     pub fn resume(
         &mut self,
         key: &RunKey,
@@ -212,7 +214,8 @@ fn format(bytes: &[u8]) -> Option<u32> {
     }
 }
 
-/// Parses the lines. Also returns how many bytes are whole lines. `None` if the file is something else.
+/// Parses the lines. Also returns how many bytes are whole lines. `None` if the file is something
+/// else.
 fn read(bytes: &[u8]) -> Option<(Vec<(RunKey, SavedRanks)>, usize)> {
     let (mut sections, mut whole): (Vec<(RunKey, SavedRanks)>, usize) = (Vec::new(), 0);
     let mut current = None;

@@ -168,7 +168,8 @@ impl PublishedNumbers {
         vec![None; self.metrics.len() * self.systems.len()]
     }
 
-    /// Returns where a row has the value of a metric and a system. The metric must be one of the table's.
+    /// Returns where a row has the value of a metric and a system. The metric must be one of the
+    /// table's.
     fn place(&self, metric: Metric, system: usize) -> usize {
         self.metrics.iter().position(|m| *m == metric).map_or(0, |m| m * self.systems.len()) + system
     }
@@ -178,7 +179,8 @@ impl PublishedNumbers {
         &self.systems
     }
 
-    /// Returns the MRR of one system on each dataset that it has one for, in the order of the table.
+    /// Returns the MRR of one system on each dataset that it has one for, in the order of the
+    /// table.
     pub fn mrr(&self, system: &str) -> Vec<(&str, f64)> {
         let column =
             self.metrics.iter().position(|m| *m == Metric::Mrr).zip(self.systems.iter().position(|s| s == system));

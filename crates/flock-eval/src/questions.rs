@@ -1,8 +1,8 @@
 //! The questions of a test set: each distinct query once, with all its true answers.
 //!
-//! The walks of a query depend on the query alone: its [`Key`](flock_walk::Key) has a number made of head and type, or of head and
-//! tail. So all test triples that share a query are ranked on the same scores. Asking again would give the same numbers for more
-//! work.
+//! The walks of a query depend on the query alone: its [`Key`](flock_walk::Key) has a number made
+//! of head and type, or of head and tail. So all test triples that share a query are ranked on the
+//! same scores. Asking again would give the same numbers for more work.
 
 use std::collections::HashMap;
 use std::ops::Range;

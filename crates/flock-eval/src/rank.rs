@@ -1,7 +1,9 @@
-//! The rank of an answer among its rivals: the one definition, for evaluation and for validation in training.
+//! The rank of an answer among its rivals: the one definition, for evaluation and for validation in
+//! training.
 //!
-//! Rivals are the candidates that are not known to be true, except the answer itself. Candidates that no walk reached share one
-//! score. They are counted, not listed, so no loop here is as long as the graph.
+//! Rivals are the candidates that are not known to be true, except the answer itself. Candidates
+//! that no walk reached share one score. They are counted, not listed, so no loop here is as long
+//! as the graph.
 
 use flock_model::ensemble::NotFinite;
 use flock_model::ensemble::Scores;
@@ -43,12 +45,13 @@ pub struct AnswerRank {
     pub reached: bool,
     /// The answer's mean logit.
     pub score: f64,
-    /// Number of candidates that it was ranked among under the published protocol, itself not counted.
+    /// Number of candidates that it was ranked among under the published protocol, itself not
+    /// counted.
     pub rivals: u32,
 }
 
-/// Ranks several true answers of one query among the candidates `0..candidates`. `known`, in ascending order, are those known to
-/// be true.
+/// Ranks several true answers of one query among the candidates `0..candidates`. `known`, in
+/// ascending order, are those known to be true.
 pub fn ranks(
     scores: &Scores,
     known: &[u32],
@@ -106,8 +109,8 @@ mod tests {
         let scores = Scores { reached, unreached: score(0.0), stages: Stages::default() };
         let got = ranks(&scores, &[1, 2, 3], 7, [3, 1, 2, 5]).unwrap();
         let want = [(0, 1), (0, 0), (1, 2), (3, 0)];
-        // 3: rivals 0, 4, 5, 6, and 4 ties with it. 1: nothing is above. 2, unreached: 4 is above, 0 and 6 tie.
-        // 5 is not known: 4, 0 and 6 are above it, and it is not its own rival.
+        // 3: rivals 0, 4, 5, 6, and 4 ties with it. 1: nothing is above. 2, unreached: 4 is above,
+        // 0 and 6 tie. 5 is not known: 4, 0 and 6 are above it, and it is not its own rival.
         assert_eq!(got, want.map(|(higher, ties)| Rank { higher, ties }));
         let rank = Rank { higher: 1, ties: 2 };
         assert_eq!((rank.pessimistic(), rank.realistic(), rank.optimistic()), (4.0, 3.0, 2.0));

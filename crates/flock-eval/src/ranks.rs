@@ -1,7 +1,8 @@
-//! A file of ranks: one row per question and answer. Two such files are what a comparison of two models needs.
+//! A file of ranks: one row per question and answer. Two such files are what a comparison of two
+//! models needs.
 //!
-//! The file is tab-separated and has a header line. Tabs, line ends and backslashes in names are written as `\t`, `\n`, `\r` and
-//! `\\`.
+//! The file is tab-separated and has a header line. Tabs, line ends and backslashes in names are
+//! written as `\t`, `\n`, `\r` and `\\`.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -62,7 +63,8 @@ pub struct RankRow {
 }
 
 impl RankRow {
-    /// Makes the row of an answer. `place` has dataset, task and split; `triple` has the names of head, relation and tail.
+    /// Makes the row of an answer. `place` has dataset, task and split; `triple` has the names of
+    /// head, relation and tail.
     pub fn new(
         place: (&str, Task, &str),
         triple: [&str; 3],
@@ -209,7 +211,8 @@ pub struct PairedDataset {
     pub dataset: String,
     /// The task.
     pub task: Task,
-    /// For each triple: the reciprocal ranks in the first and in the second file, summed over its sides, and the number of sides.
+    /// For each triple: the reciprocal ranks in the first and in the second file, summed over its
+    /// sides, and the number of sides.
     pub triples: Vec<(f64, f64, u32)>,
 }
 

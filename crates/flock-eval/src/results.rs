@@ -96,7 +96,8 @@ pub struct Evaluation {
     pub seconds: f64,
     /// Useful multiply-adds per second, in GFLOP/s.
     pub gflops: f64,
-    /// Share of the time since the start or the last resumption that the model did not use: ranking, filtering, files, progress.
+    /// Share of the time since the start or the last resumption that the model did not use:
+    /// ranking, filtering, files, progress.
     pub overhead: f64,
     /// Threads.
     pub threads: usize,

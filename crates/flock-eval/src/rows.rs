@@ -1,4 +1,5 @@
-//! The one reader of small tables: comma- or tab-separated text, row by row, each row with its line.
+//! The one reader of small tables: comma- or tab-separated text, row by row, each row with its
+//! line.
 //!
 //! Graph files have a reader of their own in `flock-graph`, which streams and repairs.
 
@@ -35,7 +36,8 @@ pub(crate) fn rows(text: &str, separator: Separator) -> impl Iterator<Item = Tab
     let (mut line, mut seen) = (1, 0);
     // The text is UTF-8 and in memory, so no record fails.
     reader.into_records().map_while(Result::ok).map(move |fields| {
-        // The reader's own line is taken before line ends, blank lines and comments in front of the row are skipped.
+        // The reader's own line is taken before line ends, blank lines and comments in front of the
+        // row are skipped.
         let start = fields.position().map_or(seen, |p| p.byte() as usize);
         let start = start + skipped(&text[start..], commas);
         line += text[seen..start].matches('\n').count();
@@ -74,7 +76,8 @@ mod tests {
         let text = "# a\n\n# b\nx,y\r\n\r\n\"1,2\",\"3\n4\"\r\n# c\n5\n";
         let want = [row(4, &["x", "y"]), row(6, &["1,2", "3\n4"]), row(9, &["5"])];
         assert_eq!(read(text, Separator::Comma), want);
-        // In tab-separated text quotes and number signs are part of a name; an empty field is a field.
+        // In tab-separated text quotes and number signs are part of a name; an empty field is a
+        // field.
         let text = "\n#\"a\tb,c\t\n\n\tz";
         assert_eq!(read(text, Separator::Tab), [row(2, &["#\"a", "b,c", ""]), row(4, &["", "z"])]);
         assert!(read("", Separator::Tab).is_empty() && read("#\n#", Separator::Comma).is_empty());

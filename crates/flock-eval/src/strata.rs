@@ -1,8 +1,10 @@
 //! Kinds of questions. Models differ more between these kinds than between graphs.
 //!
-//! - **Half-link.** The answer already has an edge of the question's relation on the asked side: for (h, r, ?) the walked graph has
-//!   some (x, r, t). The role of such an answer already suggests it.
-//! - **Distance** from the question's entity to the answer in the walked graph, following edges both ways. For (h, ?, t): from h to t.
+//! - **Half-link.** The answer already has an edge of the question's relation on the asked side:
+//!   for (h, r, ?) the walked graph has some (x, r, t). The role of such an answer already suggests
+//!   it.
+//! - **Distance** from the question's entity to the answer in the walked graph, following edges
+//!   both ways. For (h, ?, t): from h to t.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -1,4 +1,5 @@
-//! The summary of all ranks on one dataset: in all, by side, by relation and by kind of question, with the interval of a sample.
+//! The summary of all ranks on one dataset: in all, by side, by relation and by kind of question,
+//! with the interval of a sample.
 
 use std::collections::BTreeMap;
 
@@ -66,8 +67,8 @@ pub struct RankSummary {
 }
 
 impl RankSummary {
-    /// Summarises the ranks of `answers`. `name` gives the name of a relation. `total` is the number of triples in the test set, of
-    /// which the answers may be a sample.
+    /// Summarises the ranks of `answers`. `name` gives the name of a relation. `total` is the
+    /// number of triples in the test set, of which the answers may be a sample.
     pub fn new(
         answers: &[TestAnswer],
         ranks: &[AnswerRank],
@@ -112,8 +113,8 @@ impl RankSummary {
     }
 }
 
-/// Triples were drawn without replacement, both sides of each together, so a triple's mean over its sides is one draw:
-/// mean ± 1.96 · s / √k · √(1 − k/K).
+/// Triples were drawn without replacement, both sides of each together, so a triple's mean over its
+/// sides is one draw: mean ± 1.96 · s / √k · √(1 − k/K).
 fn interval(rows: &[(&TestAnswer, &AnswerRank)], total: usize) -> Option<Interval> {
     let mut triples: Vec<RankMetrics> = Vec::new();
     for group in rows.chunk_by(|a, b| a.0.triple == b.0.triple) {
@@ -168,7 +169,8 @@ mod tests {
             summary.relations.iter().map(|r| (&*r.relation, r.metrics.pessimistic.mrr, r.coverage)).collect();
         assert_eq!(of, [("r5", 0.375, 0.5), ("r7", 1.0, 1.0)]);
         assert_eq!(summary.filtered, None);
-        // Two of four triples with MRR 0.375 and 1: deviation² = 0.3125² · 2, times (1/2) · (1 − 1/2).
+        // Two of four triples with MRR 0.375 and 1: deviation² = 0.3125² · 2, times (1/2) · (1 −
+        // 1/2).
         let half = 1.96 * (2.0 * 0.3125f64.powi(2) / 2.0 * 0.5).sqrt();
         let interval = summary.interval.unwrap();
         assert!((interval.mrr - half).abs() < 1e-15 && (interval.triples, interval.of) == (2, 4));

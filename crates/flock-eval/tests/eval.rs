@@ -70,7 +70,7 @@ fn read(dir: &Path, part: &str) -> Vec<[String; 3]> {
 }
 
 /// The definition, by names: for each triple and side one query, all candidates scored one by one, all ranks by counting.
-/// `known` and `vocabulary` are the files that the table of `docs/evaluation.md` names.
+/// `known` and `vocabulary` are the files that the table of `docs/reference/evaluation.md` names.
 fn brute_force(
     dir: &Path,
     model: &Model,

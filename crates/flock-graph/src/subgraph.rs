@@ -6,7 +6,7 @@
 //!
 //! Nothing depends on ids but through uniform draws, so renaming the graph renames the pieces and leaves their distribution alone.
 //! The cost is that of the piece: a few draws an entity to choose, O(min(degree, entities)) an entity to induce, whatever the size
-//! of the graph. `docs/subgraph.md` compares this with other ways to choose.
+//! of the graph. `docs/reference/data.md` compares this with other ways to choose.
 
 use crate::{NodeId, Topology, TopologyError, Triple};
 use std::collections::HashMap;

@@ -654,7 +654,7 @@ fn fb15k237_has_the_published_counts() {
 }
 
 /// Checks the graph that comes with the project. Borders go both ways and capitals lie in their
-/// countries, except for the triples left out on purpose (`docs/graph.md`).
+/// countries, except for the triples left out on purpose (`docs/reference/graph.md`).
 #[test]
 fn the_countries_are_in_order() {
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/countries.tsv"));

@@ -136,7 +136,7 @@ impl App {
     }
 
     /// Whether a request comes straight from a program of this server's user on this machine. A proxy connects from this machine
-    /// too and passes strangers on, so every sign of one counts, and so does every doubt. `docs/serving.md` has the rule and its limits.
+    /// too and passes strangers on, so every sign of one counts, and so does every doubt. `docs/reference/http-api.md` has the rule and its limits.
     fn is_direct(&self, request: &Request) -> Result<(), &'static str> {
         if !self.loopback {
             return Err("it listens on a public address and has no token");

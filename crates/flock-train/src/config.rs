@@ -1,6 +1,8 @@
-//! The config of a training run: one struct, whose defaults are those of the published run. It is checked once, on entry.
+//! The config of a training run: one struct, whose defaults are those of the published run. It is
+//! checked once, on entry.
 //!
-//! Every field is a key of the config file. `configs/` has commented examples. Relative paths start at the current directory.
+//! Every field is a key of the config file. `configs/` has commented examples. Relative paths start
+//! at the current directory.
 
 use std::path::PathBuf;
 
@@ -46,7 +48,8 @@ pub struct TrainConfig {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModelSection {
-    /// A checkpoint to start from, or `bundled` ([`BUNDLED`](crate::BUNDLED)). Seeded initial weights if not set.
+    /// A checkpoint to start from, or `bundled` ([`BUNDLED`](crate::BUNDLED)). Seeded initial
+    /// weights if not set.
     pub from: Option<PathBuf>,
     /// Updates of a new model; 6 if not set.
     pub updates: Option<usize>,
@@ -64,7 +67,8 @@ pub struct ModelSection {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DataSection {
-    /// Training graphs: dataset directories or graph files. A step draws one of them by `weighting`.
+    /// Training graphs: dataset directories or graph files. A step draws one of them by
+    /// `weighting`.
     pub graphs: Vec<PathBuf>,
     /// Format of the graph files. If not set, it is detected from their names or first lines.
     pub format: Option<String>,
@@ -86,10 +90,11 @@ pub struct DataSection {
     pub subgraph: Option<[u32; 2]>,
     /// If set, the walks of a step see this percentage of its piece's triples: least and greatest.
     pub keep: Option<[u32; 2]>,
-    /// If set, relations of a piece that a step does not ask about are hidden from its walks, each with a chance of this many
-    /// percent: least and greatest.
+    /// If set, relations of a piece that a step does not ask about are hidden from its walks, each
+    /// with a chance of this many percent: least and greatest.
     pub drop: Option<[u32; 2]>,
-    /// How often a step draws from each graph: `triples`, `root` (the square root of its triples) or `even`.
+    /// How often a step draws from each graph: `triples`, `root` (the square root of its triples)
+    /// or `even`.
     pub weighting: Weighting,
     /// Percentage of the steps that run on a synthetic world.
     pub worlds: u32,
@@ -130,20 +135,23 @@ impl WalkCount {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WalkSection {
-    /// Base walk count of a step. The rule uses the size of the graph, or of the piece, that the step runs on.
+    /// Base walk count of a step. The rule uses the size of the graph, or of the piece, that the
+    /// step runs on.
     pub n: WalkCount,
-    /// The value of the rule on a graph of the training graphs' mean size. It is kept in the checkpoint. A run that starts from a
-    /// checkpoint uses the checkpoint's value.
+    /// The value of the rule on a graph of the training graphs' mean size. It is kept in the
+    /// checkpoint. A run that starts from a checkpoint uses the checkpoint's value.
     pub n_train: u32,
-    /// Whether a walk may step straight back although another neighbour exists. This switch and the next two are kept in the
-    /// checkpoint. A switch that is on in the checkpoint that a run starts from stays on.
+    /// Whether a walk may step straight back although another neighbour exists. This switch and the
+    /// next two are kept in the checkpoint. A switch that is on in the checkpoint that a run starts
+    /// from stays on.
     pub backtrack: bool,
     /// Whether all walks start at the query's nodes.
     pub all_at_query: bool,
     /// Whether balanced walks start only on edges of the query's own type.
     pub balanced_on_query_relation: bool,
-    /// Chance that a walk restarts instead of making a move, from 0 to 1. It is kept in the checkpoint in parts of 1024. If not set, a
-    /// run that starts from a checkpoint uses the checkpoint's value.
+    /// Chance that a walk restarts instead of making a move, from 0 to 1. It is kept in the
+    /// checkpoint in parts of 1024. If not set, a run that starts from a checkpoint uses the
+    /// checkpoint's value.
     pub restart: Option<f64>,
     /// Which walks may restart: every one (1), every second one (2), …
     pub restart_period: Option<u32>,
@@ -177,7 +185,8 @@ pub struct LossSection {
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BaseLossName {
-    /// A false answer weighs more the more likely the model thinks it is. The published loss of both tasks.
+    /// A false answer weighs more the more likely the model thinks it is. The published loss of
+    /// both tasks.
     #[default]
     SelfAdversarial,
     /// All candidates weigh the same.
@@ -237,10 +246,11 @@ pub struct OptimiserSection {
     pub floor: f64,
     /// Greatest norm of a step's gradient. Not clipped if not set.
     pub clip: Option<f64>,
-    /// Decay of the moving average of the weights. If set, the average is what is validated and shipped.
+    /// Decay of the moving average of the weights. If set, the average is what is validated and
+    /// shipped.
     pub ema: Option<f64>,
-    /// Precision of the gradient's multiplications. The caller makes the [`Gradient`](crate::Gradient) with it. Validation and tests
-    /// run in `f32`.
+    /// Precision of the gradient's multiplications. The caller makes the
+    /// [`Gradient`](crate::Gradient) with it. Validation and tests run in `f32`.
     pub precision: PrecisionName,
 }
 
@@ -298,8 +308,8 @@ impl TrainConfig {
         }
     }
 
-    /// Returns the config of the published fine-tuning, without graphs. There the number of steps depends on the graph; the default
-    /// here is 1,000.
+    /// Returns the config of the published fine-tuning, without graphs. There the number of steps
+    /// depends on the graph; the default here is 1,000.
     pub fn finetuning(task: Task) -> TrainConfig {
         let mut config = TrainConfig::pretraining(task);
         config.steps = 1_000;
@@ -320,7 +330,8 @@ impl TrainConfig {
     /// Checks all values. The error is the first wrong key and its rule.
     pub fn check(&self) -> Result<(), (&'static str, String)> {
         let rule = |ok: bool, key, rule: &str| if ok { Ok(()) } else { Err((key, rule.to_string())) };
-        // Steps take the place of the pass in the walks' keys, whose last value belongs to the data.
+        // Steps take the place of the pass in the walks' keys, whose last value belongs to the
+        // data.
         rule((1..u64::from(u32::MAX)).contains(&self.steps), "steps", "expected 1 to 4294967294")?;
         rule(self.threads.is_none_or(|t| (1..=1024).contains(&t)), "threads", "expected 1 to 1024")?;
         let sizes = [("model.updates", self.model.updates, 64), ("model.length", self.model.length, 16_384)];

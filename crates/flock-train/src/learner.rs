@@ -69,7 +69,8 @@ impl Learner {
         arrays
     }
 
-    /// Restores what [`Learner::arrays`] returned. Returns false if it belongs to another model or optimiser.
+    /// Restores what [`Learner::arrays`] returned. Returns false if it belongs to another model or
+    /// optimiser.
     #[must_use]
     pub fn restore(&mut self, step: u64, arrays: Vec<Vec<f32>>) -> bool {
         let places = [&mut self.parameters.values, &mut self.first, &mut self.second].into_iter();
@@ -114,7 +115,8 @@ impl Learner {
         Ok(StepStats { loss: output.loss, norm, rate })
     }
 
-    /// Finds the example whose own gradient is not finite, or names the first if only their sum is not.
+    /// Finds the example whose own gradient is not finite, or names the first if only their sum is
+    /// not.
     fn culprit(&mut self, engine: &mut dyn Gradient, input: &StepInput<'_>) -> Result<StepFailure, ModelError> {
         for (example, alone) in input.examples.chunks(1).enumerate() {
             let input = StepInput { examples: alone, ..*input };

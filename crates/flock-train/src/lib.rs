@@ -1,10 +1,13 @@
-//! Training: questions from graphs, a gradient, a step of the optimiser, and a run that survives being killed.
+//! Training: questions from graphs, a gradient, a step of the optimiser, and a run that survives
+//! being killed.
 //!
 //! Any [`Gradient`] can be trained with. The rooms:
 //!
-//! - [`config`]: the config of a run. [`settings`]: values from files and callers, laid over its defaults.
+//! - [`config`]: the config of a run. [`settings`]: values from files and callers, laid over its
+//!   defaults.
 //! - [`data`]: the questions of each step.
-//! - `trainer`: pretraining and fine-tuning, [`train()`]. `start`: its first weights. [`petals`](mod@petals): runs on Petals.
+//! - `trainer`: pretraining and fine-tuning, [`train()`]. `start`: its first weights.
+//!   [`petals`](mod@petals): runs on Petals.
 //! - `learner`: a step of the optimiser, with [`optimise`]. `validate`: the validation MRR.
 //! - `run`: what every run shares. [`state`]: the file from which a killed run resumes.
 //! - [`metrics`]: the log of a run. [`curve`]: its chart.

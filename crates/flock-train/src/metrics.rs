@@ -1,5 +1,5 @@
-//! `metrics.jsonl`: one JSON object per line, in the order of steps. A resumed run first removes the lines that were logged after its
-//! state.
+//! `metrics.jsonl`: one JSON object per line, in the order of steps. A resumed run first removes
+//! the lines that were logged after its state.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -49,7 +49,8 @@ pub(crate) struct MetricsLog {
 }
 
 impl MetricsLog {
-    /// Opens the log and drops all lines after the first `lines`, which are those that the state knows.
+    /// Opens the log and drops all lines after the first `lines`, which are those that the state
+    /// knows.
     pub fn resume(path: &Path, lines: usize) -> io::Result<MetricsLog> {
         let kept: Vec<LogLine> = read(path)?.into_iter().take(lines).collect();
         let text = kept.iter().map(line).collect::<io::Result<String>>()?;
@@ -73,7 +74,8 @@ fn line(entry: &LogLine) -> io::Result<String> {
     Ok(serde_json::to_string(entry)? + "\n")
 }
 
-/// Reads all lines up to the first that cannot be parsed, such as one that a full disk cut short. Without a file there are none.
+/// Reads all lines up to the first that cannot be parsed, such as one that a full disk cut short.
+/// Without a file there are none.
 pub fn read(path: &Path) -> io::Result<Vec<LogLine>> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(text.lines().map_while(|line| serde_json::from_str(line).ok()).collect()),

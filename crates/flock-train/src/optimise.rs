@@ -11,7 +11,8 @@ pub enum Schedule {
     /// The base rate throughout, as published.
     #[default]
     Constant,
-    /// Rises linearly for `warmup` steps, then falls along half a cosine to `floor` at step `total`, and stays there.
+    /// Rises linearly for `warmup` steps, then falls along half a cosine to `floor` at step
+    /// `total`, and stays there.
     WarmupCosine {
         /// Steps of the rise. The last of them has the base rate.
         warmup: u64,
@@ -36,8 +37,9 @@ impl Schedule {
     }
 }
 
-/// Scales all gradients together so that their norm is at most `max_norm`. Returns the norm before scaling. If that is not finite,
-/// the gradients are left unchanged, and the caller should drop the step.
+/// Scales all gradients together so that their norm is at most `max_norm`. Returns the norm before
+/// scaling. If that is not finite, the gradients are left unchanged, and the caller should drop the
+/// step.
 pub fn clip(gradients: &mut [&mut [f32]], max_norm: f64) -> f64 {
     let square: f64 = gradients.iter().flat_map(|g| g.iter()).map(|d| f64::from(*d) * f64::from(*d)).sum();
     let norm = square.sqrt();
@@ -48,7 +50,8 @@ pub fn clip(gradients: &mut [&mut [f32]], max_norm: f64) -> f64 {
     norm
 }
 
-/// Updates the exponential moving average of the weights: `average ← decay · average + (1 − decay) · weights`.
+/// Updates the exponential moving average of the weights: `average ← decay · average + (1 − decay)
+/// · weights`.
 pub fn average(average: &mut [f32], weights: &[f32], decay: f32) {
     for (a, w) in average.iter_mut().zip(weights) {
         // Written as a difference, so that an average equal to the weights keeps its bits.
@@ -62,8 +65,9 @@ mod tests {
 
     #[test]
     fn warmup_then_cosine() {
-        // Warm-up of 4, total 12, floor 0.2: quarters up; then 0.2 + 0.4 (1 + cos(π k / 8)) at step 4 + k:
-        // k = 4 is halfway, 0.6; k = 2 has cos(π/4) = 0.70710678: 0.88284271; k = 8 is the floor.
+        // Warm-up of 4, total 12, floor 0.2: quarters up; then 0.2 + 0.4 (1 + cos(π k / 8)) at step
+        // 4 + k: k = 4 is halfway, 0.6; k = 2 has cos(π/4) = 0.70710678: 0.88284271; k = 8 is the
+        // floor.
         let s = Schedule::WarmupCosine { warmup: 4, total: 12, floor: 0.2 };
         let cases = [
             (1, 0.25),
@@ -84,7 +88,8 @@ mod tests {
 
     #[test]
     fn odd_schedules_stay_between_floor_and_one() {
-        // No warm-up: the first step is already on the cosine. A run that ends in its warm-up drops to the floor after.
+        // No warm-up: the first step is already on the cosine. A run that ends in its warm-up drops
+        // to the floor after.
         let none = Schedule::WarmupCosine { warmup: 0, total: 2, floor: 0.0 };
         assert!((none.factor(1) - 0.5).abs() < 1e-12 && none.factor(2).abs() < 1e-12);
         let short = Schedule::WarmupCosine { warmup: 10, total: 5, floor: 0.1 };

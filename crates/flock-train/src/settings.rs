@@ -1,7 +1,9 @@
-//! Settings: values from a config file and from the caller, laid over the defaults of a config struct.
+//! Settings: values from a config file and from the caller, laid over the defaults of a config
+//! struct.
 //!
-//! Each value has a dotted key such as `optimiser.rate`. Later values win. A key that the struct does not have is an error that lists
-//! similar keys. The value `"off"` clears a key that may be unset.
+//! Each value has a dotted key such as `optimiser.rate`. Later values win. A key that the struct
+//! does not have is an error that lists similar keys. The value `"off"` clears a key that may be
+//! unset.
 
 use std::path::Path;
 
@@ -111,8 +113,9 @@ impl Settings {
         Ok(())
     }
 
-    /// Adds `key=value`. The value is read as TOML. What is not TOML is a string, so that paths and words need no quotes. `origin` is
-    /// what errors call the place it was given at, such as a flag.
+    /// Adds `key=value`. The value is read as TOML. What is not TOML is a string, so that paths and
+    /// words need no quotes. `origin` is what errors call the place it was given at, such as a
+    /// flag.
     pub fn set(&mut self, origin: &str, text: &str) -> Result<(), ConfigError> {
         let Some((key, value)) = text.split_once('=') else {
             return Err(ConfigError::NotAPair { origin: origin.to_string(), text: text.to_string() });
@@ -124,7 +127,8 @@ impl Settings {
         Ok(())
     }
 
-    /// Adds a value for a key; `origin` is what errors call the place it was given at, such as a flag.
+    /// Adds a value for a key; `origin` is what errors call the place it was given at, such as a
+    /// flag.
     pub fn put(&mut self, origin: &str, key: &str, value: impl Into<Value>) {
         self.entries.push(SettingEntry { origin: origin.to_string(), key: key.to_string(), value: value.into() });
     }
@@ -147,7 +151,8 @@ impl Settings {
         })
     }
 
-    /// Makes the error for a value that breaks a rule. It names the place where the value was given.
+    /// Makes the error for a value that breaks a rule. It names the place where the value was
+    /// given.
     pub fn wrong_value(&self, key: &str, rule: String) -> ConfigError {
         // serde's path may end inside an array: `data.subgraph[1]`.
         let given = self.entries.iter().rev().find(|e| key == e.key || key.starts_with(&format!("{}[", e.key)));

@@ -1,4 +1,5 @@
-//! The first weights of a run: initial weights or a checkpoint, with the metadata that the run's checkpoints will have.
+//! The first weights of a run: initial weights or a checkpoint, with the metadata that the run's
+//! checkpoints will have.
 
 use std::path::Path;
 
@@ -83,8 +84,9 @@ pub(crate) fn first_weights(
     meta.backtrack |= config.walks.backtrack;
     meta.all_at_query |= config.walks.all_at_query;
     config.walks.set_restarts(meta);
-    // With its own rule the model gets as many walks at test time as in training. A fixed count becomes a rule that gives this count
-    // on these graphs. A count for pieces says nothing about whole graphs.
+    // With its own rule the model gets as many walks at test time as in training. A fixed count
+    // becomes a rule that gives this count on these graphs. A count for pieces says nothing about
+    // whole graphs.
     if let (WalkCount::Fixed(n), None) = (config.walks.n, config.data.subgraph) {
         (meta.n_train, meta.mean_nodes, meta.mean_triples) = (n, mean_nodes, mean_triples);
     }

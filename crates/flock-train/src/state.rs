@@ -3,8 +3,8 @@
 //! ```text
 //! "FLOCKTRN"  version u32  header length u64  header (JSON)  number of arrays u32  { length u64, f32 … } …  SHA-256 of all before
 //! ```
-//! Little-endian. The file is written under a temporary name, flushed to disk and renamed, so a run that is killed at any moment
-//! leaves the last state whole. The checksum detects a damaged file.
+//! Little-endian. The file is written under a temporary name, flushed to disk and renamed, so a run
+//! that is killed at any moment leaves the last state whole. The checksum detects a damaged file.
 
 use std::io;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! Pretraining and fine-tuning: the loop, and what makes it survive a kill at any moment.
 //!
-//! A step is a pure function of the weights, the optimiser's moments, the config and the data state. These together are the training
-//! state. When a state is written does not change the weights, so a run that was killed and resumed ends in the same bits as one that
-//! was not.
+//! A step is a pure function of the weights, the optimiser's moments, the config and the data
+//! state. These together are the training state. When a state is written does not change the
+//! weights, so a run that was killed and resumed ends in the same bits as one that was not.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,7 +27,8 @@ use flock_model::model::{Model, View};
 use flock_model::step::{Example, StepInput};
 use flock_model::weights::Weights;
 
-/// Keys that may change when a run is resumed, because they do not change the weights. Graphs are compared by content.
+/// Keys that may change when a run is resumed, because they do not change the weights. Graphs are
+/// compared by content.
 const FREE: [&str; 5] = ["threads", "data.graphs", "output.dir", "output.log_every", "output.save_seconds"];
 
 /// The result of a run.
@@ -92,7 +93,8 @@ struct TrainHeader {
 
 const KIND: &str = "train";
 
-/// Trains until the last step of the config, or until it is stopped. `dir` is the directory of the run.
+/// Trains until the last step of the config, or until it is stopped. `dir` is the directory of the
+/// run.
 pub fn train(config: &TrainConfig, dir: &Path, context: RunContext<'_>) -> Result<TrainSummary, TrainError> {
     let dir = RunDir::open(dir, context.resume)?;
     let (mut graphs, mut sets) = (Vec::new(), Vec::new());
@@ -241,7 +243,8 @@ impl<'a, 's> TrainRun<'a, 's> {
         let (config, stop) = (self.config, self.context.stop);
         loop {
             let (step, last) = (self.learner.step, self.learner.step == config.steps);
-            // The weights that a run starts from are a candidate for the best. Random weights are not worth the time.
+            // The weights that a run starts from are a candidate for the best. Random weights are
+            // not worth the time.
             let worth = step > 0 || config.model.from.is_some();
             let due = !self.sets.is_empty() && worth && (step.is_multiple_of(config.validation.every) || last);
             // A validation that was cut off is repeated when the run resumes.
@@ -405,7 +408,8 @@ impl<'a, 's> TrainRun<'a, 's> {
         Ok(())
     }
 
-    /// Writes state, checkpoints and chart, and returns the summary. Also for a run that had ended before, whose files may be missing.
+    /// Writes state, checkpoints and chart, and returns the summary. Also for a run that had ended
+    /// before, whose files may be missing.
     fn finish(mut self, finished: bool) -> Result<TrainSummary, TrainError> {
         self.save()?;
         self.write_last()?;

@@ -1,5 +1,5 @@
-//! Validation: the mean reciprocal rank of held-out answers, as in [`flock_eval`]. The MRR of a graph is the mean over its questions;
-//! the score of a run is the mean over its graphs.
+//! Validation: the mean reciprocal rank of held-out answers, as in [`flock_eval`]. The MRR of a
+//! graph is the mean over its questions; the score of a run is the mean over its graphs.
 
 use crate::config::TrainConfig;
 use flock_eval::datasets::TestSet;
@@ -7,8 +7,8 @@ use flock_eval::{EvalError, RankSummary, TestQuestions, rank_all};
 use flock_model::ensemble::Ask;
 use flock_model::model::Model;
 
-/// Measures the MRR of each set, with the name of its graph. `progress` gets questions done and their total after each batch. If it
-/// returns false, the rest is not asked and there is no result.
+/// Measures the MRR of each set, with the name of its graph. `progress` gets questions done and
+/// their total after each batch. If it returns false, the rest is not asked and there is no result.
 pub(crate) fn mrr(
     model: &Model,
     sets: &[TestSet],

@@ -659,7 +659,7 @@ fn benchmark_graphs() {
     }
 }
 
-/// Other ways to choose the entities of a piece, and how near the pieces come to their graph: the tables of `docs/subgraph.md`.
+/// Other ways to choose the entities of a piece, and how near the pieces come to their graph: the tables of `docs/notes/2026-11-15-choosing-pieces.md`.
 ///
 /// `cargo test -p flock-kg --test data -- --ignored --nocapture subgraph_table`
 mod table {
@@ -837,7 +837,7 @@ mod table {
     }
 
     #[test]
-    #[ignore = "prints the tables of docs/subgraph.md; takes minutes"]
+    #[ignore = "prints the tables of docs/notes/2026-11-15-choosing-pieces.md; takes minutes"]
     fn subgraph_table() {
         if !Path::new(super::SHARED).exists() {
             eprintln!("skipped: ../shared not found");

@@ -1,4 +1,4 @@
-//! The query that walks are drawn for, and the walk options of section 11 of the specification.
+//! The query that walks are drawn for, and the walk options of section 11 of docs/reference/model.md.
 
 use flock_graph::{NodeId, TypeId};
 

@@ -1,4 +1,4 @@
-//! Recording: turns walks over ids into anonymous sequences (section 3 of the specification).
+//! Recording: turns walks over ids into anonymous sequences (docs/reference/model.md, section 3).
 //!
 //! Each node gets two numbers, and so does each type:
 //!

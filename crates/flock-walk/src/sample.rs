@@ -23,7 +23,7 @@ use flock_graph::{Mask, NodeId, Topology, TypeId};
 use std::ops::Range;
 
 /// Number of walks that advance in turns. More of them hide more of the wait when the graph is not
-/// in cache, and cost a little when it is: see `docs/walks.md`.
+/// in cache, and cost a little when it is: see `docs/reference/walks.md`.
 const WALKERS: usize = 16;
 /// An id that no node has: ids are below a `u32` count.
 const NOWHERE: u32 = u32::MAX;

@@ -1,4 +1,4 @@
-//! Where the walks of a query begin (section 2 of the specification).
+//! Where the walks of a query begin (docs/reference/model.md, section 2).
 //!
 //! Balanced starts need one decision for all walks of a query: which types get a ticket. It is made
 //! here once, in O(n), and shared by all threads that sample the walks.

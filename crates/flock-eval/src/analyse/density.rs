@@ -1,4 +1,5 @@
-//! The gain over another system against the density of graphs, with the significance of the correlation.
+//! The gain over another system against the density of graphs, with the significance of the
+//! correlation.
 
 use serde::Serialize;
 
@@ -30,7 +31,8 @@ pub struct Fit {
     pub p: f64,
 }
 
-/// Computes the gains on the registry's datasets that both lists have. Metafam is left out, as in the paper.
+/// Computes the gains on the registry's datasets that both lists have. Metafam is left out, as in
+/// the paper.
 pub fn gains(ours: &[(&str, f64)], theirs: &[(&str, f64)]) -> Vec<Gain> {
     let gain = |(name, mrr): &(&str, f64)| {
         let entry = registry::find(name).filter(|e| e.name != "Metafam")?;
@@ -40,7 +42,8 @@ pub fn gains(ours: &[(&str, f64)], theirs: &[(&str, f64)]) -> Vec<Gain> {
     ours.iter().filter_map(gain).collect()
 }
 
-/// Fits a line by least squares. Returns `None` for fewer than three points, or if all have the same x or the same y.
+/// Fits a line by least squares. Returns `None` for fewer than three points, or if all have the
+/// same x or the same y.
 pub fn fit(points: &[(f64, f64)]) -> Option<Fit> {
     let n = points.len() as f64;
     let (mx, my) = (points.iter().map(|p| p.0).sum::<f64>() / n, points.iter().map(|p| p.1).sum::<f64>() / n);
@@ -53,7 +56,8 @@ pub fn fit(points: &[(f64, f64)]) -> Option<Fit> {
     Some(Fit { intercept: my - slope * mx, slope, r, p: two_sided(r, points.len()) })
 }
 
-/// Without correlation, r has density ∝ (1 − r²)^((n−4)/2); with r = sin φ that is cos^(n−3) φ, which Simpson's rule sums well.
+/// Without correlation, r has density ∝ (1 − r²)^((n−4)/2); with r = sin φ that is cos^(n−3) φ,
+/// which Simpson's rule sums well.
 fn two_sided(r: f64, n: usize) -> f64 {
     let integral = |from: f64| {
         const STEPS: usize = 20_000;
@@ -81,7 +85,8 @@ mod tests {
 
     #[test]
     fn probabilities_are_those_of_the_tables() {
-        // Critical values of r, two-sided 5 %: n = 12: 0.5760, n = 32: 0.3494; 1 %: n = 52: 0.3541 (any table of Pearson's r).
+        // Critical values of r, two-sided 5 %: n = 12: 0.5760, n = 32: 0.3494; 1 %: n = 52: 0.3541
+        // (any table of Pearson's r).
         for (r, n, p) in [(0.5760, 12, 0.05), (0.3494, 32, 0.05), (0.3541, 52, 0.01)] {
             assert!((two_sided(r, n) - p).abs() < p * 0.005, "{r} {n}: {}", two_sided(r, n));
         }

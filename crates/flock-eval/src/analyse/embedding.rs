@@ -1,7 +1,8 @@
 //! Relation embeddings as points in a plane: how a model sees each relation of a graph.
 //!
-//! The embedding of a relation is its final state when it is asked about, (h, r, ?): what the scoring head reads. It is averaged
-//! over some of the relation's edges and over passes, each with its own walks.
+//! The embedding of a relation is its final state when it is asked about, (h, r, ?): what the
+//! scoring head reads. It is averaged over some of the relation's edges and over passes, each with
+//! its own walks.
 
 use flock_graph::Topology;
 use flock_kernels::D;
@@ -12,7 +13,8 @@ use flock_model::ensemble::Ask;
 use flock_model::model::{Draw, Model, ModelError, PassBuffers, View};
 use flock_model::update::Parallelism;
 
-/// Computes the embedding of each relation that has an edge: the mean over `questions` of its edges and the passes of `ask`.
+/// Computes the embedding of each relation that has an edge: the mean over `questions` of its edges
+/// and the passes of `ask`.
 pub fn relations(
     model: &Model,
     topology: &Topology,
@@ -45,8 +47,8 @@ pub fn relations(
     Ok(pool.install(|| topology.relations_in_use().par_iter().map(|r| of(*r)).collect()))
 }
 
-/// Projects points on the two directions in which they differ most. Returns each point's coordinates, and the share of the variance
-/// that each direction has.
+/// Projects points on the two directions in which they differ most. Returns each point's
+/// coordinates, and the share of the variance that each direction has.
 pub fn plane(points: &[Vec<f64>]) -> (Vec<(f64, f64)>, [f64; 2]) {
     let width = points.first().map_or(0, Vec::len);
     let count = points.len().max(1) as f64;
@@ -64,7 +66,8 @@ pub fn plane(points: &[Vec<f64>]) -> (Vec<(f64, f64)>, [f64; 2]) {
     (centred.iter().map(|p| (along(p, 0), along(p, 1))).collect(), [share(0), share(1)])
 }
 
-/// Diagonalises a symmetric matrix by Jacobi's method. The columns of the result are its eigenvectors.
+/// Diagonalises a symmetric matrix by Jacobi's method. The columns of the result are its
+/// eigenvectors.
 fn diagonalise(a: &mut [Vec<f64>]) -> Vec<Vec<f64>> {
     let n = a.len();
     let mut v: Vec<Vec<f64>> = (0..n).map(|i| (0..n).map(|j| f64::from(u8::from(i == j))).collect()).collect();
@@ -106,7 +109,8 @@ mod tests {
 
     #[test]
     fn finds_the_directions_of_a_known_cloud() {
-        // Along (3, 4, 0)/5 at −2, 0, 2 and along (0, 0, 1) at ±1, about (7, 7, 7): variances 8/3 and 2/3·…: by hand below.
+        // Along (3, 4, 0)/5 at −2, 0, 2 and along (0, 0, 1) at ±1, about (7, 7, 7): variances 8/3
+        // and 2/3·…: by hand below.
         let points: Vec<Vec<f64>> = [(-2.0, 1.0), (0.0, -2.0), (2.0, 1.0)]
             .iter()
             .map(|(u, w)| vec![7.0 + 0.6 * u, 7.0 + 0.8 * u, 7.0 + w])

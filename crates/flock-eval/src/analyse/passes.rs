@@ -29,9 +29,9 @@ fn summarise(setting: String, questions: &TestQuestions, ranks: &[AnswerRank]) -
     Trial { setting, metrics: summary.all.pessimistic, coverage: summary.coverage }
 }
 
-/// Measures the metrics after each of `counts` passes, which ascend. The first `p` of many passes are an ensemble of `p`, so one
-/// run with the most passes gives all. `watch` gets queries done and their total after each batch, and stops the run by returning
-/// false.
+/// Measures the metrics after each of `counts` passes, which ascend. The first `p` of many passes
+/// are an ensemble of `p`, so one run with the most passes gives all. `watch` gets queries done and
+/// their total after each batch, and stops the run by returning false.
 pub fn passes(
     model: &Model,
     set: &TestSet,

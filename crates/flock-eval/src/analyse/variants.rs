@@ -12,7 +12,8 @@ pub enum Variant {
     Backtracking,
     /// Starts all walks at the query.
     StartsAtQuery,
-    /// Starts balanced walks on edges of the query's relation (the paper's appendix), or on all edges if the model starts them there.
+    /// Starts balanced walks on edges of the query's relation (the paper's appendix), or on all
+    /// edges if the model starts them there.
     OtherBalance,
     /// Uses plain averages instead of softmax-weighted ones.
     MeanConsensus,
@@ -31,7 +32,8 @@ impl Variant {
         Variant::HalfLength,
     ];
 
-    /// Returns the name in the paper's table. It adds `(not retrained)`, because the paper retrained each variant.
+    /// Returns the name in the paper's table. It adds `(not retrained)`, because the paper
+    /// retrained each variant.
     pub fn name(self, meta: &Metadata) -> String {
         let length = meta.length;
         let part = match self {

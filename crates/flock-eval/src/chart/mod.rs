@@ -95,8 +95,8 @@ pub fn lines_in(page: &mut Page, heights: (f64, f64), x: &Axis<'_>, y: &Axis<'_>
     }
 }
 
-/// Draws points with their names beside them. `fit` is a straight line `y = a + b·x` in the scales of
-/// the axes (log₁₀ of a logarithmic axis).
+/// Draws points with their names beside them. `fit` is a straight line `y = a + b·x` in the scales
+/// of the axes (log₁₀ of a logarithmic axis).
 pub fn points(
     title: &str,
     subtitle: &str,

@@ -29,7 +29,8 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// Opens the dataset called `name` in a directory of datasets. The error for an unknown name lists similar names.
+    /// Opens the dataset called `name` in a directory of datasets. The error for an unknown name
+    /// lists similar names.
     pub fn find(data: &Path, name: &str) -> Result<Dataset, DatasetError> {
         let dir = data.join(name);
         if dir.is_dir() {
@@ -81,7 +82,8 @@ impl Dataset {
         self.load(split)?.1.ok_or_else(none)
     }
 
-    /// Loads the graph that is walked for a split, and the triples to predict on it, if there are any.
+    /// Loads the graph that is walked for a split, and the triples to predict on it, if there are
+    /// any.
     pub fn load(&self, split: Split) -> Result<(Arc<NamedGraph>, Option<TestSet>), DatasetError> {
         let walked = self.protocol.walked(split);
         let mut builder = GraphBuilder::new();

@@ -1,8 +1,10 @@
-//! Fetches upstream files, from the web or from a directory, and checks them before they are put in place.
+//! Fetches upstream files, from the web or from a directory, and checks them before they are put in
+//! place.
 //!
-//! Downloads go to `.fetch/NAME/` beside the datasets. A download that breaks off is resumed where it broke, in the same call or in
-//! a later one. Then every file is rewritten as tab-separated head, relation, tail, and the result is compared with the registry: by
-//! checksums where they are known, else by counts. Only then does the directory appear under its name.
+//! Downloads go to `.fetch/NAME/` beside the datasets. A download that breaks off is resumed where
+//! it broke, in the same call or in a later one. Then every file is rewritten as tab-separated
+//! head, relation, tail, and the result is compared with the registry: by checksums where they are
+//! known, else by counts. Only then does the directory appear under its name.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -110,9 +112,9 @@ fn io_error(path: &Path) -> impl Fn(io::Error) -> FetchError + '_ {
     move |source| FetchError::Io { file: path.display().to_string(), source }
 }
 
-/// Fetches a dataset into `data`. `from` is the URL or directory that upstream paths are relative to; the default is the registry's
-/// URL. With `accept`, files that differ from the registry are kept, and the differences are returned. `watch` gets each file and its
-/// bytes so far.
+/// Fetches a dataset into `data`. `from` is the URL or directory that upstream paths are relative
+/// to; the default is the registry's URL. With `accept`, files that differ from the registry are
+/// kept, and the differences are returned. `watch` gets each file and its bytes so far.
 pub fn fetch(
     entry: &RegistryEntry,
     from: Option<&str>,
@@ -164,7 +166,8 @@ fn description(entry: &RegistryEntry, from: &str, sums: &BTreeMap<Part, String>)
     })
 }
 
-/// Assembles one file of the layout from its upstream files, or takes it from a mirror that has the layout.
+/// Assembles one file of the layout from its upstream files, or takes it from a mirror that has the
+/// layout.
 fn gather(
     entry: &RegistryEntry,
     part: Part,
@@ -206,7 +209,8 @@ fn mirror(
     Err(FetchError::NotFound { from: source.at(&path), path, name, part })
 }
 
-/// Rewrites triples as `head \t relation \t tail \n`. Fields are separated by tabs, or by blanks where there is no tab.
+/// Rewrites triples as `head \t relation \t tail \n`. Fields are separated by tabs, or by blanks
+/// where there is no tab.
 fn rewrite(file: &str, bytes: &[u8], columns: [usize; 3], out: &mut String) -> Result<(), FetchError> {
     let text = String::from_utf8_lossy(bytes);
     for TableRow { line, fields } in rows(&text, Separator::Tab) {

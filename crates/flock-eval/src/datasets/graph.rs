@@ -26,7 +26,8 @@ impl NamedGraph {
         &self.graph
     }
 
-    /// Writes a question with the names of the graph. If `piece` is given, the ids are those of the piece.
+    /// Writes a question with the names of the graph. If `piece` is given, the ids are those of the
+    /// piece.
     pub fn describe(&self, query: &WalkQuery, piece: Option<&Subgraph>) -> String {
         let node = |v: u32| self.graph.entities().get(piece.map_or(v, |p| p.nodes[v as usize]));
         let relation = |r: u32| self.graph.relations().get(piece.map_or(r, |p| p.relations[r as usize]));

@@ -1,4 +1,5 @@
-//! The layout and the protocol of a dataset: which file is walked, what counts as known, which sides are asked for.
+//! The layout and the protocol of a dataset: which file is walked, what counts as known, which
+//! sides are asked for.
 //!
 //! | kind | walked for valid | for test | known at valid | known at test |
 //! |---|---|---|---|---|
@@ -134,12 +135,14 @@ impl Protocol {
         }
     }
 
-    /// Returns whether the test graph has all relations of the training graph (GraIL, HM), used there or not.
+    /// Returns whether the test graph has all relations of the training graph (GraIL, HM), used
+    /// there or not.
     pub fn shares_relations(&self) -> bool {
         self.kind != SplitKind::InductiveEr && self.valid_graph == Part::Train
     }
 
-    /// Returns whether validation triples with a name that the training graph lacks are dropped (MTDEA).
+    /// Returns whether validation triples with a name that the training graph lacks are dropped
+    /// (MTDEA).
     pub fn drops_unknown(&self, split: Split) -> bool {
         split == Split::Valid && self.kind == SplitKind::InductiveEr && self.valid_graph == Part::Train
     }

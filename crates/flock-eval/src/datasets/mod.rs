@@ -1,8 +1,9 @@
 //! Benchmark datasets: graphs with triples to predict, for training and evaluation.
 //!
-//! A directory has `train.txt`, `valid.txt`, `test.txt` and perhaps `inference.txt`, all tab-separated. Its [`Protocol`] is what its
-//! `meta.json` states; without one, what the [`registry`] has under the directory's name; without that, transductive.
-//! Entities that first appear in triples known to the filter are candidates too, as published: nodes without an edge.
+//! A directory has `train.txt`, `valid.txt`, `test.txt` and perhaps `inference.txt`, all
+//! tab-separated. Its [`Protocol`] is what its `meta.json` states; without one, what the
+//! [`registry`] has under the directory's name; without that, transductive. Entities that first
+//! appear in triples known to the filter are candidates too, as published: nodes without an edge.
 
 pub mod check;
 mod directory;

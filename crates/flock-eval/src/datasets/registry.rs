@@ -66,7 +66,8 @@ struct RegistryFile {
     sha256: BTreeMap<String, BTreeMap<Part, String>>,
 }
 
-/// Sizes of a walked graph and of the triples predicted on it, from the paper's tables. 0 means "not stated".
+/// Sizes of a walked graph and of the triples predicted on it, from the paper's tables. 0 means
+/// "not stated".
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Entities: the candidates of entity prediction.
@@ -259,7 +260,8 @@ mod tests {
         let all = |f: fn(&RegistryEntry) -> bool| entries().iter().filter(|e| f(e)).map(|e| e.name).collect::<Vec<_>>();
         assert_eq!(all(|e| !e.protocol.heads), ["FB15k237_10", "FB15k237_20", "FB15k237_50"]);
         assert_eq!(all(|e| e.passes(Task::Entity) != e.passes(Task::Relation)), ["YAGO310"]);
-        // Means over the groups as tab:flock-adaptive prints them: |E|, and n, which that table has in the wrong rows of the first two.
+        // Means over the groups as tab:flock-adaptive prints them: |E|, and n, which that table has
+        // in the wrong rows of the first two.
         let means = |group| {
             let of: Vec<&RegistryEntry> = entries().iter().filter(|e| e.group == group).collect();
             let mean = |f: &dyn Fn(&RegistryEntry) -> f64| of.iter().map(|e| f(e)).sum::<f64>() / of.len() as f64;

@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::layout::{Part, Split};
 
-/// What to do about an error with a dataset. `Display` says it in words that fit any caller; a command
-/// may name its own flags instead.
+/// What to do about an error with a dataset. `Display` says it in words that fit any caller; a
+/// command may name its own flags instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DatasetRemedy {

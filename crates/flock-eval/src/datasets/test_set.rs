@@ -20,7 +20,8 @@ pub struct TestSet {
     pub heads: bool,
     /// Number of rows in the walked file, duplicates included.
     pub rows: u64,
-    /// Number of triples left out because the walked graph lacks a name (see [`Protocol::drops_unknown`](super::Protocol::drops_unknown)).
+    /// Number of triples left out because the walked graph lacks a name (see
+    /// [`Protocol::drops_unknown`](super::Protocol::drops_unknown)).
     pub dropped: usize,
 }
 
@@ -33,7 +34,8 @@ impl TestSet {
     }
 }
 
-/// Returns the order in which samples and held-out triples are drawn. Walks and training data have other keys under the same seed.
+/// Returns the order in which samples and held-out triples are drawn. Walks and training data have
+/// other keys under the same seed.
 pub(super) fn order(seed: u64, len: usize) -> Order {
     Order::new(Key { seed, pass: u32::MAX, update: u32::MAX - 1, query: 0 }, len as u64)
 }

@@ -1,4 +1,5 @@
-//! Training graphs: from a dataset directory, or from a graph file of which some triples are held out.
+//! Training graphs: from a dataset directory, or from a graph file of which some triples are held
+//! out.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,8 +22,8 @@ pub struct TrainingGraph {
     pub left_out: Option<String>,
 }
 
-/// Loads a training graph from a dataset directory, or from a graph file, which is read with `options`. `holdout` is the share of a
-/// file's triples that are held out for validation.
+/// Loads a training graph from a dataset directory, or from a graph file, which is read with
+/// `options`. `holdout` is the share of a file's triples that are held out for validation.
 pub fn training(path: &Path, options: &LoadOptions, holdout: f64, seed: u64) -> Result<TrainingGraph, DatasetError> {
     if !path.is_dir() {
         return graph_file(path, options, holdout, seed);

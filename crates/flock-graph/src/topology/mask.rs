@@ -1,6 +1,6 @@
 //! Hides edges of a [`Topology`] without changing it.
 //!
-//! Training hides the edges it asks about (section 8 of the specification). A node reached only by
+//! Training hides the edges it asks about (docs/reference/model.md, section 8). A node reached only by
 //! hidden edges is then no neighbour. For everything that the hidden triples touch, the mask stores
 //! the sorted *positions* that are gone: slots of a node, half-steps of a slot, triples of a
 //! relation, relations of the graph. A uniform choice among the rest is exact index arithmetic,

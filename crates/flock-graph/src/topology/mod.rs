@@ -15,7 +15,7 @@
 //! A **half-step** is one raw triple seen from one of its ends. It is the type `s` of the edge that
 //! leaves this end in the graph with inverses: `r` at the head and `r + R` at the tail. For a move
 //! away from this end the triple has two labels, `(s, dir 0)` and `(inverse(s), dir 1)`. So a
-//! uniform half-step and a fair coin give a uniform label (section 1 of the specification). A
+//! uniform half-step and a fair coin give a uniform label (docs/reference/model.md, section 1). A
 //! self-loop is stored as one half-step, in a slot of its own after the neighbours, and the coin
 //! picks one of its two types. Half-steps are stored as `2r` and `2r + 1`, so that the coin is an
 //! exclusive or. With `r + R` it would cost the walk a branch.

@@ -1,8 +1,10 @@
 //! The questions of one training step: triples, edges hidden from the walks, and candidates.
 //!
-//! - **Entity task.** The first half of the batch asks for tails, (h, r, ?), the rest for heads as (t, r⁻¹, ?). An odd batch asks
-//!   for one head more. Negatives are [strict](super::negatives). Hidden: the batch's triples, or all edges between their ends.
-//! - **Relation task.** (h, ?, t) against all other relations of the graph. Hidden: every edge from h to t.
+//! - **Entity task.** The first half of the batch asks for tails, (h, r, ?), the rest for heads as
+//!   (t, r⁻¹, ?). An odd batch asks for one head more. Negatives are [strict](super::negatives).
+//!   Hidden: the batch's triples, or all edges between their ends.
+//! - **Relation task.** (h, ?, t) against all other relations of the graph. Hidden: every edge from
+//!   h to t.
 
 use super::Origin;
 use super::negatives::Negatives;
@@ -29,12 +31,14 @@ pub struct TrainingBatch {
 }
 
 impl TrainingBatch {
-    /// Returns the graph to walk on: the subgraph, or `whole`, which must be the graph that was drawn.
+    /// Returns the graph to walk on: the subgraph, or `whole`, which must be the graph that was
+    /// drawn.
     pub fn topology<'a>(&'a self, whole: &'a Topology) -> &'a Topology {
         self.subgraph.as_ref().map_or(whole, |s| &s.topology)
     }
 
-    /// Makes the question about a triple, and its candidates. With `ask_head`, an entity question asks for the head.
+    /// Makes the question about a triple, and its candidates. With `ask_head`, an entity question
+    /// asks for the head.
     pub(super) fn question(
         topology: &Topology,
         t: Triple,

@@ -1,9 +1,11 @@
 //! Training data: the batch of any step, computed from a seed. Integers only.
 //!
-//! There is no generator to save. The graph of step `s` is a hash of (seed, s). The triples of a graph come in a keyed order, one for
-//! each (graph, epoch), whose k-th element costs O(1) ([`Order`]). So a run must only remember how many triples each graph has given:
-//! [`DataState`], a few integers that go into the training state. The batch of a step is a pure function of it, and a resumed run asks
-//! the same questions as one that never stopped. A batch that crosses the end of an epoch may contain a triple twice.
+//! There is no generator to save. The graph of step `s` is a hash of (seed, s). The triples of a
+//! graph come in a keyed order, one for each (graph, epoch), whose k-th element costs O(1)
+//! ([`Order`]). So a run must only remember how many triples each graph has given: [`DataState`], a
+//! few integers that go into the training state. The batch of a step is a pure function of it, and
+//! a resumed run asks the same questions as one that never stopped. A batch that crosses the end of
+//! an epoch may contain a triple twice.
 //!
 //! ```
 //! use flock_graph::{Topology, Triple};
@@ -46,7 +48,8 @@ use flock_model::checkpoint::Task;
 use flock_walk::{Key, WalkQuery};
 use serde::{Deserialize, Serialize};
 
-/// Passes of walks count from 0. Draws of this module use the last pass, and a purpose in place of the update.
+/// Passes of walks count from 0. Draws of this module use the last pass, and a purpose in place of
+/// the update.
 const PASS: u32 = u32::MAX;
 
 /// The purpose of a draw.
@@ -132,13 +135,16 @@ pub struct DataConfig {
     pub negatives: Negatives,
     /// What the entity task hides from the walks.
     pub hide: Hide,
-    /// If set, each step runs on a connected piece of the graph, of a size drawn uniformly from these.
+    /// If set, each step runs on a connected piece of the graph, of a size drawn uniformly from
+    /// these.
     pub subgraph: Option<Sizes>,
-    /// If set, the walks of a step see only a share of its piece's triples, drawn uniformly from these. The others stay known answers.
-    /// This helps because training graphs are denser than most other graphs.
+    /// If set, the walks of a step see only a share of its piece's triples, drawn uniformly from
+    /// these. The others stay known answers. This helps because training graphs are denser than
+    /// most other graphs.
     pub keep: Option<Shares>,
-    /// If set, relations of a piece that its batch does not ask about are hidden from the walks, each with a chance drawn uniformly
-    /// from these. So the model learns not to rely on a single relation.
+    /// If set, relations of a piece that its batch does not ask about are hidden from the walks,
+    /// each with a chance drawn uniformly from these. So the model learns not to rely on a single
+    /// relation.
     pub drop: Option<Shares>,
     /// How often a step draws from each graph.
     pub weighting: Weighting,
@@ -147,7 +153,8 @@ pub struct DataConfig {
 }
 
 impl DataConfig {
-    /// Returns the settings of the published pretraining: batches of 8, 512 negatives, whole graphs.
+    /// Returns the settings of the published pretraining: batches of 8, 512 negatives, whole
+    /// graphs.
     pub fn published(task: Task) -> DataConfig {
         DataConfig {
             task,
@@ -163,7 +170,8 @@ impl DataConfig {
     }
 }
 
-/// The position of a run in its data: all that later batches depend on besides seed, graphs and config.
+/// The position of a run in its data: all that later batches depend on besides seed, graphs and
+/// config.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataState {
     /// Steps done.
@@ -283,7 +291,8 @@ impl<'a> Feed<'a> {
         DataState { step: 0, draws: vec![0; self.graphs.len()] }
     }
 
-    /// Computes the state after `step` steps by counting them all, one hash per step. A saved state must equal it.
+    /// Computes the state after `step` steps by counting them all, one hash per step. A saved state
+    /// must equal it.
     pub fn state_at(&self, step: u64) -> DataState {
         let mut state = self.start();
         for s in 0..step {
@@ -299,8 +308,8 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// Returns the source of a step's questions: a world for a share of the steps, else a graph with probability proportional to its
-    /// weight.
+    /// Returns the source of a step's questions: a world for a share of the steps, else a graph
+    /// with probability proportional to its weight.
     pub fn origin(&self, step: u64) -> Origin {
         let chance = u64::from(self.config.worlds);
         if chance > 0 && key(self.seed, Purpose::World, step).stream(u64::MAX).below(100) < chance {
@@ -347,7 +356,8 @@ impl<'a> Feed<'a> {
                 if self.config.keep.is_some() || self.config.drop.is_some() {
                     let whole = Shares { low: 100, high: 100 };
                     let share = self.share(Purpose::Share, state.step, self.config.keep.unwrap_or(whole));
-                    // The batch's triples are hidden by the mask, not by what is kept: the least that is left is their number.
+                    // The batch's triples are hidden by the mask, not by what is kept: the least
+                    // that is left is their number.
                     let kept = (all * share).div_ceil(100).max(count);
                     let Subgraph { topology, nodes, .. } = &piece;
                     let hidden = self.dropped(state.step, topology.num_relations(), &triples);
@@ -369,7 +379,8 @@ impl<'a> Feed<'a> {
         Ok(TrainingBatch { origin: Origin::Graph(graph), subgraph, triples, mask, queries, candidates })
     }
 
-    /// Makes the question about each triple, and its candidates. Known answers are those of `topology`.
+    /// Makes the question about each triple, and its candidates. Known answers are those of
+    /// `topology`.
     fn questions(&self, step: u64, topology: &Topology, triples: &[Triple]) -> (Vec<WalkQuery>, Vec<Vec<u32>>) {
         let DataConfig { task, negatives, .. } = self.config;
         let question = |(place, t): (usize, &Triple)| {
@@ -429,7 +440,8 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// Returns the k-th draw from a graph's triples. Within an epoch there is no repetition, and each epoch has its own order.
+    /// Returns the k-th draw from a graph's triples. Within an epoch there is no repetition, and
+    /// each epoch has its own order.
     fn nth_draw(&self, graph: usize, k: u64) -> u32 {
         let triples = self.graphs[graph].num_triples() as u64;
         let (epoch, position) = (k / triples, k % triples);
@@ -438,8 +450,8 @@ impl<'a> Feed<'a> {
         Order::new(key(seed, Purpose::EpochOrder, 0), triples).get(position) as u32
     }
 
-    /// Draws the piece of a step, around the next anchor. If the anchor's component is too small, a few others are tried and the
-    /// largest piece is taken.
+    /// Draws the piece of a step, around the next anchor. If the anchor's component is too small, a
+    /// few others are tried and the largest piece is taken.
     fn piece(&self, graph: usize, drawn: u64, sizes: Sizes, step: u64) -> Result<Subgraph, DataError> {
         let whole = self.graphs[graph];
         let mut stream = key(self.seed, Purpose::Piece, step).stream(0);

@@ -1,15 +1,17 @@
 //! Strict negatives: entities that are not known answers of a query, i.i.d. uniform.
 //!
-//! With `a` known answers among `V` entities, the other `V − a` are never listed. While at most half of the entities are answers,
-//! draws that hit one are rejected: at most two draws per negative on average. Above that, a draw is an index into the gaps between
-//! the sorted answers: O(a) once and O(log a) per negative. Both are exactly uniform.
+//! With `a` known answers among `V` entities, the other `V − a` are never listed. While at most
+//! half of the entities are answers, draws that hit one are rejected: at most two draws per
+//! negative on average. Above that, a draw is an index into the gaps between the sorted answers:
+//! O(a) once and O(log a) per negative. Both are exactly uniform.
 
 use flock_graph::mask::nth_kept;
 use flock_graph::{NodeId, Topology, TypeId};
 use flock_walk::Stream;
 use serde::{Deserialize, Serialize};
 
-/// The number of negatives of an entity question, or `"all"` for every entity that is not a known answer.
+/// The number of negatives of an entity question, or `"all"` for every entity that is not a known
+/// answer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected a number or \"all\"")]
 pub enum Negatives {
@@ -43,7 +45,8 @@ impl Negatives {
     }
 }
 
-/// Appends `count` entities that are not known answers of (head, type, ?) to `out`. None if every entity is a known answer.
+/// Appends `count` entities that are not known answers of (head, type, ?) to `out`. None if every
+/// entity is a known answer.
 pub fn strict_negatives(
     topology: &Topology,
     head: NodeId,

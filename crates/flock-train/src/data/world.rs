@@ -1,15 +1,20 @@
-//! Synthetic worlds: small graphs made from rules. They have kinds of relations that the training graphs lack.
+//! Synthetic worlds: small graphs made from rules. They have kinds of relations that the training
+//! graphs lack.
 //!
 //! A world is a pure function of a key. It is made in four steps:
 //!
-//! 1. **Vocabulary.** Entities (100 to 2,000, log-uniform), each with one of 4 to 16 types and a Zipf popularity; 8 to 64 relations with
-//!    1 to 3 types each for domain and range, and Zipf frequencies.
-//! 2. **Rules**, each with a confidence of 50 to 100 %: hierarchy, inversion, symmetry, composition of two or three relations, mutual
-//!    exclusion. The relation that a rule derives takes its domain and range from the rule's body.
+//! 1. **Vocabulary.** Entities (100 to 2,000, log-uniform), each with one of 4 to 16 types and a
+//!    Zipf popularity; 8 to 64 relations with 1 to 3 types each for domain and range, and Zipf
+//!    frequencies.
+//! 2. **Rules**, each with a confidence of 50 to 100 %: hierarchy, inversion, symmetry, composition
+//!    of two or three relations, mutual exclusion. The relation that a rule derives takes its
+//!    domain and range from the rule's body.
 //! 3. **Facts.** Random facts first; then the rules add what follows, in up to three rounds.
-//! 4. **Questions.** A share of what the rules added is left out. These facts can be derived from what is left, mostly.
+//! 4. **Questions.** A share of what the rules added is left out. These facts can be derived from
+//!    what is left, mostly.
 //!
-//! Draws use integers, and square roots, which all machines round alike: the same key gives the same world everywhere.
+//! Draws use integers, and square roots, which all machines round alike: the same key gives the
+//! same world everywhere.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -24,7 +29,8 @@ const SIZE_STEPS: u64 = 64;
 const SIZE_STEP: f64 = 1.047_922_353_9;
 /// Greatest number of facts per entity.
 const MOST_FACTS: usize = 16;
-/// Greatest number of facts that a composition follows from each middle entity. Otherwise hubs would dominate.
+/// Greatest number of facts that a composition follows from each middle entity. Otherwise hubs
+/// would dominate.
 const MOST_BRANCHES: usize = 6;
 /// Rounds of chaining.
 const ROUNDS: usize = 3;
@@ -244,7 +250,8 @@ impl Maker {
         set
     }
 
-    /// Adds relation `r`, about half of the time with a rule that derives it. Returns whether a rule derives its facts.
+    /// Adds relation `r`, about half of the time with a rule that derives it. Returns whether a
+    /// rule derives its facts.
     fn relation(&mut self, r: u32) -> bool {
         let confidence = 50 + self.stream.below(51) as u32;
         let earlier: Vec<u32> = (0..r).collect();

@@ -9,12 +9,12 @@ use crate::settings::{ConfigError, Settings};
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PetalsProtocol {
-    /// Each of the two targets is scored on its own walks. Instances come in order, the loss is the sum of both, and the epoch with
-    /// the best accuracy is kept.
+    /// Each of the two targets is scored on its own walks. Instances come in order, the loss is the
+    /// sum of both, and the epoch with the best accuracy is kept.
     #[default]
     Published,
-    /// Both targets are scored on the walks of one query, which is easier. Instances come in a new order each epoch, the loss is the
-    /// mean of both, and the last epoch is kept.
+    /// Both targets are scored on the walks of one query, which is easier. Instances come in a new
+    /// order each epoch, the loss is the mean of both, and the last epoch is kept.
     SharedWalks,
 }
 

@@ -1,6 +1,8 @@
-//! A drawing of one Petals graph: the stem to the right, the petals around `b₀`, a colour for each relation.
+//! A drawing of one Petals graph: the stem to the right, the petals around `b₀`, a colour for each
+//! relation.
 //!
-//! The petal that is asked about comes first above the stem, so that the dashed candidate links cross no other petal.
+//! The petal that is asked about comes first above the stem, so that the dashed candidate links
+//! cross no other petal.
 
 use super::{PetalsInstance, STEM_RELATION};
 use flock_graph::{NodeId, Triple};
@@ -94,7 +96,8 @@ fn places(instance: &PetalsInstance) -> Vec<Position> {
         places[i as usize] = (f64::from(i) * STEM_GAP, 0.0);
     }
     let share = 2.0 * PI / f64::from(c + 1); // the stem has one too
-    // Half of the share is the petal's, so that the nodes next to b₀ stand evenly around it, and far enough not to touch.
+    // Half of the share is the petal's, so that the nodes next to b₀ stand evenly around it, and
+    // far enough not to touch.
     let slope = (share / 4.0).tan();
     let first = (1.45 * NODE / slope).max(GAP);
     for i in 0..c {
@@ -130,8 +133,8 @@ fn edge(out: &mut Svg, from: Position, to: Position, relation: u32) {
     ));
 }
 
-/// Draws the two dashed links that are asked about. Each is bent so that it avoids other nodes and the labels of edges; the second
-/// also avoids the first.
+/// Draws the two dashed links that are asked about. Each is bent so that it avoids other nodes and
+/// the labels of edges; the second also avoids the first.
 fn candidate_links(instance: &PetalsInstance, places: &[Position]) -> [String; 2] {
     let head = instance.head;
     let middle = |t: &Triple| {

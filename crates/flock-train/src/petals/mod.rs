@@ -1,8 +1,9 @@
-//! Petals: 220 small graphs that no model with deterministic relation invariants can solve (the paper's appendix on Petals;
-//! `docs/reference/model.md`, section 10).
+//! Petals: 220 small graphs that no model with deterministic relation invariants can solve (the
+//! paper's appendix on Petals; `docs/reference/model.md`, section 10).
 //!
-//! A flower: a *stem* `b₀ → b₁ → … → b_t` of relation `r₀`, and petals that hang on `b₀`. Petal `i` has a pair of relations
-//! `(p, q)` and two sides of `l` nodes that meet in a tip; only the first edge of the second side has relation `q`:
+//! A flower: a *stem* `b₀ → b₁ → … → b_t` of relation `r₀`, and petals that hang on `b₀`. Petal `i`
+//! has a pair of relations `(p, q)` and two sides of `l` nodes that meet in a tip; only the first
+//! edge of the second side has relation `q`:
 //!
 //! ```text
 //!      p      p      p
@@ -12,22 +13,26 @@
 //!      q      p      p
 //! ```
 //!
-//! The query is `(b_s, r₀, ?)`, and the targets are the two nodes at distance `j` of one petal: `a_{2j−1}` is true, `a_{2j}` false.
+//! The query is `(b_s, r₀, ?)`, and the targets are the two nodes at distance `j` of one petal:
+//! `a_{2j−1}` is true, `a_{2j}` false.
 //!
-//! - **Why invariants fail.** Renaming the relations by [`permutation`](PetalsInstance::permutation) and the nodes by
-//!   [`node_map`](PetalsInstance::node_map) gives the same graph; both leave the stem alone. The permutation is one cycle through
-//!   all petal relations, so an encoder that gives a relation a deterministic invariant gives all of them the same. With `p` and
-//!   `q` alike, a petal's sides are mirror images, and so are the targets.
-//! - **Why it can be done.** The only path from `b₀` to the true target has one relation throughout, the other does not, and no
-//!   renaming changes that.
+//! - **Why invariants fail.** Renaming the relations by
+//!   [`permutation`](PetalsInstance::permutation) and the nodes by
+//!   [`node_map`](PetalsInstance::node_map) gives the same graph; both leave the stem alone. The
+//!   permutation is one cycle through all petal relations, so an encoder that gives a relation a
+//!   deterministic invariant gives all of them the same. With `p` and `q` alike, a petal's sides
+//!   are mirror images, and so are the targets.
+//! - **Why it can be done.** The only path from `b₀` to the true target has one relation
+//!   throughout, the other does not, and no renaming changes that.
 //!
-//! The sides differ by the *relations* of edges, so a petal's symmetry cannot be broken without looking at two edges of one walk
-//! together: this is what anonymous names of types are for.
+//! The sides differ by the *relations* of edges, so a petal's symmetry cannot be broken without
+//! looking at two edges of one walk together: this is what anonymous names of types are for.
 //!
-//! **Inverses.** The published protocol adds none to these graphs: a move along a triple has the one label `(r, 0)`, against it
-//! `(r, 1)`, and balanced starts are along triples. Walks here always know inverse types, so each move has a second label,
-//! `(r⁻¹, 1)` or `(r⁻¹, 0)`, as in a run of the published code with inverses added, which solved all 44 instances sampled. The symmetry
-//! above extends to them (`r⁻¹ ↦ permutation(r)⁻¹`), so the graphs are no easier for it.
+//! **Inverses.** The published protocol adds none to these graphs: a move along a triple has the
+//! one label `(r, 0)`, against it `(r, 1)`, and balanced starts are along triples. Walks here
+//! always know inverse types, so each move has a second label, `(r⁻¹, 1)` or `(r⁻¹, 0)`, as in a
+//! run of the published code with inverses added, which solved all 44 instances sampled. The
+//! symmetry above extends to them (`r⁻¹ ↦ permutation(r)⁻¹`), so the graphs are no easier for it.
 
 mod config;
 mod drawing;
@@ -83,7 +88,8 @@ pub struct PetalsInstance {
     pub target_true: NodeId,
     /// The target on the side entered by `q`.
     pub target_false: NodeId,
-    /// Relation to relation: one cycle through all petal relations. With `node_map`, an automorphism of the graph.
+    /// Relation to relation: one cycle through all petal relations. With `node_map`, an
+    /// automorphism of the graph.
     pub permutation: Vec<u32>, // (num_relations)
     /// Node to node: what `permutation` does to the petals; the stem stays.
     pub node_map: Vec<NodeId>, // (num_nodes)
@@ -109,8 +115,8 @@ impl PetalsInstance {
     }
 }
 
-/// The 220 instances: assignment by assignment, stems from short to long, then petals from short to long. The seed decides only
-/// what is asked: head, petal and distance.
+/// The 220 instances: assignment by assignment, stems from short to long, then petals from short to
+/// long. The seed decides only what is asked: head, petal and distance.
 pub fn instances(seed: u64) -> Vec<PetalsInstance> {
     let mut all = Vec::new();
     for assignment in 1..=ASSIGNMENTS {
@@ -162,7 +168,8 @@ fn instance(assignment: u32, stem: u32, petal_length: u32, key: Key) -> PetalsIn
     for i in 0..made.petals.len() {
         let (p, q) = made.petals[i];
         let image = (made.permutation[p as usize], made.permutation[q as usize]);
-        // Every scheme is closed under its cycle, so the image is there; a test holds every instance to it.
+        // Every scheme is closed under its cycle, so the image is there; a test holds every
+        // instance to it.
         let to = made.petals.iter().position(|&pair| pair == image).unwrap_or(i);
         for k in 1..=nodes_per_petal {
             let from = made.petal_node(i as u32, k);

@@ -1,12 +1,14 @@
 //! Trains and tests on Petals under the published protocol (`docs/reference/model.md`, section 10).
 //!
-//! Each step takes one instance, in order. Its two targets are two examples with the same query, so each is scored on its own walks.
-//! The loss is the sum of their binary cross-entropies. Nothing is hidden. After each epoch all instances are asked, and the weights
-//! of the epoch with the best accuracy are kept. The test asks every instance again with `P` passes. An instance is solved if the
-//! logit of its true target exceeds that of the false one by more than [`MARGIN`]. Graphs have no inverse types unless the config
-//! says so.
+//! Each step takes one instance, in order. Its two targets are two examples with the same query, so
+//! each is scored on its own walks. The loss is the sum of their binary cross-entropies. Nothing is
+//! hidden. After each epoch all instances are asked, and the weights of the epoch with the best
+//! accuracy are kept. The test asks every instance again with `P` passes. An instance is solved if
+//! the logit of its true target exceeds that of the false one by more than [`MARGIN`]. Graphs have
+//! no inverse types unless the config says so.
 //!
-//! [`PetalsProtocol::SharedWalks`] is an easier variant: both targets are scored on the walks of one query.
+//! [`PetalsProtocol::SharedWalks`] is an easier variant: both targets are scored on the walks of
+//! one query.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -286,8 +288,9 @@ impl<'a, 's> PetalsRun<'a, 's> {
         }
     }
 
-    /// Keeps the weights of the epoch that has just ended if they are better, and tests them if the run may end with them. Returns
-    /// false if the run was stopped meanwhile; nothing has changed then.
+    /// Keeps the weights of the epoch that has just ended if they are better, and tests them if the
+    /// run may end with them. Returns false if the run was stopped meanwhile; nothing has changed
+    /// then.
     fn judge(&mut self) -> Result<bool, TrainError> {
         let epoch = self.losses.len() as u64;
         let weights = self.learner.shipped().values;
@@ -395,7 +398,8 @@ impl<'a, 's> PetalsRun<'a, 's> {
         let tested = self.learner.parameters.with_values(weights.to_vec());
         let model = Model::new(&Checkpoint::new(tested)?, self.context.engine)?;
         let c = self.config;
-        // Published: two rows with their own walks, as in training. Else both targets are read from one row.
+        // Published: two rows with their own walks, as in training. Else both targets are read from
+        // one row.
         let rows = if c.protocol == PetalsProtocol::Published { 2 } else { 1 };
         let mut verdict = Verdict { solved: 0, positive: 0, negative: 0 };
         for (i, (instance, topology)) in self.instances.iter().zip(self.topologies).enumerate() {

@@ -12,7 +12,8 @@ use flock_model::step::Gradient;
 /// The value of `model.from` that stands for a bundled model.
 pub const BUNDLED: &str = "bundled";
 
-/// What a run works with. Nothing here changes the result, except the engine's instruction set, which may round differently.
+/// What a run works with. Nothing here changes the result, except the engine's instruction set,
+/// which may round differently.
 pub struct RunContext<'a> {
     /// Computes gradients.
     pub gradient: &'a mut dyn Gradient,

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::context::StepProgress;
 use flock_model::bench::MACS_PER_POSITION;
 
-/// The mean loss since the last line of the log. It is part of the state, so that a resumed run logs the same means.
+/// The mean loss since the last line of the log. It is part of the state, so that a resumed run
+/// logs the same means.
 #[derive(Copy, Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct RunningLoss {
     pub sum: f64,
@@ -25,7 +26,8 @@ impl RunningLoss {
     }
 }
 
-/// Returns the multiply-adds of a training step by the model's definition: forward, and twice that backward.
+/// Returns the multiply-adds of a training step by the model's definition: forward, and twice that
+/// backward.
 pub(crate) fn useful_macs(walks: usize, length: usize, updates: usize) -> u64 {
     3 * MACS_PER_POSITION * (walks * length * updates) as u64
 }

@@ -1,4 +1,5 @@
-//! What every kind of run shares: its directory, what it works with, what it tells, how it is measured and how it fails.
+//! What every kind of run shares: its directory, what it works with, what it tells, how it is
+//! measured and how it fails.
 
 mod context;
 mod error;

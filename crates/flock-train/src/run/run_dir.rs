@@ -1,4 +1,5 @@
-//! The directory of a run: its lock, its files, and the check that a resumed run has the same config.
+//! The directory of a run: its lock, its files, and the check that a resumed run has the same
+//! config.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -66,8 +67,8 @@ impl RunDir {
         self.path.display().to_string()
     }
 
-    /// Refuses a config that differs from the state's in a key that is not in `free`. A key that the state does not have yet had its
-    /// default.
+    /// Refuses a config that differs from the state's in a key that is not in `free`. A key that
+    /// the state does not have yet had its default.
     pub fn check_config<C: Serialize + Default>(&self, old: &Value, new: &C, free: &[&str]) -> Result<(), TrainError> {
         let mut filled = to_json(&C::default());
         lay_over(&mut filled, old);
