@@ -122,18 +122,18 @@ fn models() {
         &place,
         &ask(["Portugal", "?", "Spain"], &["entity.safetensors"]),
         "entity.safetensors: this is an entity model: it cannot answer (head, ?, tail); \
-         give --model one trained for that task",
+         hint: give --model one trained for that task",
     );
     fails(
         &place,
         &ask(tail, &["relation.safetensors"]),
         "relation.safetensors: this is a relation model: it cannot answer (head, relation, ?); \
-         give --model one trained for that task",
+         hint: give --model one trained for that task",
     );
     fails(
         &place,
         &ask(tail, &["entity.safetensors", "entity.safetensors"]),
-        "entity.safetensors and entity.safetensors are both entity models; give --model one of each task",
+        "entity.safetensors and entity.safetensors are both entity models, expected one of each task; hint: give --model twice, once for each task",
     );
     for (file, begins) in [("world.tsv", "world.tsv: not a safetensors file: "), ("nope", "nope: "), (".", ".: ")] {
         let ran = place.run(&ask(tail, &[file]));

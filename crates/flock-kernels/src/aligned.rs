@@ -21,13 +21,13 @@ use sealed::Word;
 
 /// A 64-byte aligned vector of 32-bit words.
 #[derive(Clone)]
-pub struct Aligned<T> {
+pub struct AlignedVec<T> {
     lines: Vec<Line>,
     len: usize,
     word: std::marker::PhantomData<T>,
 }
 
-impl<T: Word> Aligned<T> {
+impl<T: Word> AlignedVec<T> {
     /// Makes a buffer of `len` zeros.
     pub fn zeros(len: usize) -> Self {
         let lines = vec![Line([0; LINE]); len.div_ceil(LINE)];
@@ -52,13 +52,13 @@ impl<T: Word> Aligned<T> {
     }
 }
 
-impl<T: Word> Default for Aligned<T> {
+impl<T: Word> Default for AlignedVec<T> {
     fn default() -> Self {
         Self::zeros(0)
     }
 }
 
-impl<T: Word> Deref for Aligned<T> {
+impl<T: Word> Deref for AlignedVec<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
         // SAFETY: `lines` owns at least `len` 32-bit words, initialised; T is f32 or u32 (sealed), for which any bits
@@ -67,7 +67,7 @@ impl<T: Word> Deref for Aligned<T> {
     }
 }
 
-impl<T: Word> DerefMut for Aligned<T> {
+impl<T: Word> DerefMut for AlignedVec<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as in `deref`, and the borrow is unique.
         unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.len) }
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn starts_on_a_cache_line_and_keeps_its_words() {
-        let mut buffer = Aligned::from_slice(&[1.0f32, 2.0, 3.0]);
+        let mut buffer = AlignedVec::from_slice(&[1.0f32, 2.0, 3.0]);
         assert_eq!(buffer.as_ptr() as usize % 64, 0);
         buffer.resize(40);
         assert_eq!(buffer.as_ptr() as usize % 64, 0);

@@ -6,7 +6,7 @@
 //! `from_node(v)` and `from_type(r)`, with one row per node and per type of the query.
 
 use crate::simd::{Engine, Kernel, Mac, Vector, prefetch_row};
-use crate::{Aligned, BLOCK, D};
+use crate::{AlignedVec, BLOCK, D};
 
 /// The positions of recorded walks, as row numbers of the embedding tables and of the states.
 ///
@@ -88,9 +88,9 @@ pub fn row_of(w: usize, t: usize, walks: usize, length: usize) -> usize {
 /// The embedding tables of one update.
 pub struct Embed {
     engine: Engine,
-    node_name: Aligned<f32>, // (L, D)
-    type_name: Aligned<f32>, // (L + 1, D)
-    mark: Aligned<f32>,      // (16, D)
+    node_name: AlignedVec<f32>, // (L, D)
+    type_name: AlignedVec<f32>, // (L + 1, D)
+    mark: AlignedVec<f32>,      // (16, D)
 }
 
 /// Gradients of the tables and states that [`Embed::plain`] reads.
@@ -139,9 +139,9 @@ impl Embed {
         assert!(mark.len() == 16 * D);
         Embed {
             engine,
-            node_name: Aligned::from_slice(node_name),
-            type_name: Aligned::from_slice(type_name),
-            mark: Aligned::from_slice(mark),
+            node_name: AlignedVec::from_slice(node_name),
+            type_name: AlignedVec::from_slice(type_name),
+            mark: AlignedVec::from_slice(mark),
         }
     }
 

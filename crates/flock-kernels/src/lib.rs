@@ -42,7 +42,7 @@ pub mod swiglu;
 #[cfg(test)]
 mod testing;
 
-pub use aligned::Aligned;
+pub use aligned::AlignedVec;
 pub use simd::{Engine, Level, Precision};
 
 /// Model width `D`. The kernels are compiled for it. Every published Flock model has width 64.

@@ -20,7 +20,7 @@ pub enum ModelError {
         expected: usize,
     },
     /// A relation query to an entity model, or the reverse.
-    #[error("this is {article} {found} model: it cannot answer {asked}; give --model one trained for that task",
+    #[error("this is {article} {found} model: it cannot answer {asked}",
         article = if *.found == Task::Entity { "an" } else { "a" },
         asked = if *.found == Task::Entity { "(head, ?, tail)" } else { "(head, relation, ?)" })]
     Task {

@@ -42,25 +42,25 @@ pub enum AnalyseCommand {
     /// MRR against the number of passes
     #[command(
         mut_args(|arg| listed(arg, &["passes"])),
-        after_help = "Example:\n  flock-kg analyse passes Metafam --data ../shared/kg --counts 1,2,4,8 --limit 100 --svg passes.svg"
+        after_help = "Example:\n  flock-kg analyse passes Metafam --data DATA --counts 1,2,4,8 --limit 100 --svg passes.svg"
     )]
     Passes(SweepArgs),
     /// MRR against the base walk count; a ring marks what the checkpoint's rule chooses
     #[command(
         mut_args(|arg| listed(arg, &["walks"])),
-        after_help = "Example:\n  flock-kg analyse walks Metafam --data ../shared/kg --counts 16,32,64 --passes 1 --limit 100"
+        after_help = "Example:\n  flock-kg analyse walks Metafam --data DATA --counts 16,32,64 --passes 1 --limit 100"
     )]
     Walks(SweepArgs),
     /// MRR of variants of the model that need no retraining
     #[command(
         mut_args(|arg| listed(arg, &[])),
-        after_help = "Example:\n  flock-kg analyse ablations Metafam --data ../shared/kg --passes 1 --limit 100 --svg ablations.svg"
+        after_help = "Example:\n  flock-kg analyse ablations Metafam --data DATA --passes 1 --limit 100 --svg ablations.svg"
     )]
     Ablations(AnalysisArgs),
     /// Relation embeddings in the plane of their two main directions, with names
     #[command(
         mut_args(|arg| listed(arg, &["limit"])),
-        after_help = "Example:\n  flock-kg analyse relations Metafam --data ../shared/kg --svg relations.svg"
+        after_help = "Example:\n  flock-kg analyse relations Metafam --data DATA --svg relations.svg"
     )]
     Relations(RelationsArgs),
     /// Gain over a published system against the density of graphs

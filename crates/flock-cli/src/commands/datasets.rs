@@ -21,7 +21,7 @@ use crate::shared::sheet::{TableFormat, print_sheet};
     after_help = "\
 Examples:
   flock-kg datasets
-  flock-kg datasets --data ../shared/kg
+  flock-kg datasets --data DATA
   flock-kg datasets fetch FBIngram_25 --data kg
 
 Counts are those of the test graph in the paper's tables. With --data every dataset there is held against the registry (checksums, \

@@ -27,11 +27,11 @@ use crate::shared::table::grouped;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
-  flock-kg eval FB15k237Inductive_v1 --data ../shared/kg --model flock-entity.safetensors
-  flock-kg eval Metafam CoDExSmall --data ../shared/kg --walks 16 --passes 1 --limit 200
-  flock-kg eval inductive_er --data ../shared/kg --out results.json --compare published
-  flock-kg eval inductive_er --data ../shared/kg --model a.safetensors --ranks a.tsv
-  flock-kg eval inductive_er --data ../shared/kg --model b.safetensors --against a.tsv --without Metafam
+  flock-kg eval FB15k237Inductive_v1 --data DATA --model flock-entity.safetensors
+  flock-kg eval Metafam CoDExSmall --data DATA --walks 16 --passes 1 --limit 200
+  flock-kg eval inductive_er --data DATA --out results.json --compare published
+  flock-kg eval inductive_er --data DATA --model a.safetensors --ranks a.tsv
+  flock-kg eval inductive_er --data DATA --model b.safetensors --against a.tsv --without Metafam
 
 Ranks are filtered, and a tie counts against the answer: rank = 1 + the number of candidates that are not known to be true and \
 score at least as high. Relations are ranked unfiltered, as published; --details and JSON have the filtered ranks too, and both \

@@ -14,7 +14,7 @@ use crate::shared::training::{TrainArgs, put, run as train};
 #[command(after_help = "\
 Examples:
   flock-kg finetune --graph data/countries.tsv
-  flock-kg finetune --graph ../shared/kg/WDsinger --task relation --steps 500 --batch 8
+  flock-kg finetune --graph DATA/WDsinger --task relation --steps 500 --batch 8
   flock-kg finetune --graph more.tsv --model runs/finetune-countries-entity/best.safetensors
 
 Of a graph file 5 % of the triples are kept for validation (--set data.holdout=0 for none); a dataset directory has its own. \

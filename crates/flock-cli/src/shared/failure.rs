@@ -150,7 +150,7 @@ fn own_hint(e: &(dyn Error + 'static)) -> Option<&'static str> {
     }
     if let Some(e) = e.downcast_ref::<PredictorError>() {
         return match e {
-            PredictorError::SameTask { .. } => Some("give --model one of each task"),
+            PredictorError::SameTask { .. } => Some("give --model twice, once for each task"),
             PredictorError::Threads { .. } => Some("--threads"),
             PredictorError::NoModel => Some("--model FILE"),
             _ => None,

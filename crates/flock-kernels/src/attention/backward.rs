@@ -14,7 +14,7 @@ use super::fast::{
 };
 use super::{A, Gradients, HEADS, Weights, add, scale};
 use crate::simd::{Engine, Kernel, Mac, Vector};
-use crate::{Aligned, D, linear, rmsnorm};
+use crate::{AlignedVec, D, linear, rmsnorm};
 
 /// The layer, and its transposed weights, packed for an engine.
 pub struct Backward {
@@ -26,25 +26,25 @@ pub struct Backward {
 #[derive(Default)]
 pub struct BackwardScratch {
     forward: Scratch,
-    x: Vec<f32>,              // (P, D), with positions
-    d_qkv: [Aligned<f32>; 3], // (P, D), of one head
-    d_attended: Aligned<f32>, // (P, D), of one head
-    d_part: Aligned<f32>,     // (P, D)
-    d_y: Vec<f32>,            // (P, D)
+    x: Vec<f32>,                 // (P, D), with positions
+    d_qkv: [AlignedVec<f32>; 3], // (P, D), of one head
+    d_attended: AlignedVec<f32>, // (P, D), of one head
+    d_part: AlignedVec<f32>,     // (P, D)
+    d_y: Vec<f32>,               // (P, D)
     walk: WalkBackwardScratch,
 }
 
 /// Buffers for one walk of one head, in addition to [`WalkScratch`].
 #[derive(Default)]
 struct WalkBackwardScratch {
-    q: Aligned<f32>,            // (L, D)
-    k: Aligned<f32>,            // (L, D)
-    v_transposed: Aligned<f32>, // (D, padded)
-    d: Aligned<f32>,            // (L, D)
-    d_transposed: Aligned<f32>, // (D, padded)
-    d_scores: Aligned<f32>,     // (padded, padded): key, query
-    transposed: Aligned<f32>,   // (padded, padded): query, key
-    out: Aligned<f32>,          // (padded, D)
+    q: AlignedVec<f32>,            // (L, D)
+    k: AlignedVec<f32>,            // (L, D)
+    v_transposed: AlignedVec<f32>, // (D, padded)
+    d: AlignedVec<f32>,            // (L, D)
+    d_transposed: AlignedVec<f32>, // (D, padded)
+    d_scores: AlignedVec<f32>,     // (padded, padded): key, query
+    transposed: AlignedVec<f32>,   // (padded, padded): query, key
+    out: AlignedVec<f32>,          // (padded, D)
 }
 
 impl Backward {
@@ -106,10 +106,10 @@ impl Backward {
 
 /// The backward of one head over every walk of a block.
 struct AttendBackwardKernel<'a> {
-    qkv: &'a [Aligned<f32>; 3], // (L, walks, D)
-    d_attended: &'a [f32],      // (L, walks, D)
+    qkv: &'a [AlignedVec<f32>; 3], // (L, walks, D)
+    d_attended: &'a [f32],         // (L, walks, D)
     walks: usize,
-    d_qkv: &'a mut [Aligned<f32>; 3], // (L, walks, D)
+    d_qkv: &'a mut [AlignedVec<f32>; 3], // (L, walks, D)
     walk: &'a mut WalkScratch,
     back: &'a mut WalkBackwardScratch,
 }

@@ -9,7 +9,7 @@ use super::{A, HEADS, Weights, add, scale};
 use crate::linear::outer::outer;
 use crate::linear::{Activation, Linear};
 use crate::simd::{Engine, F32, Kernel, Mac, Vector};
-use crate::{Aligned, D, rmsnorm};
+use crate::{AlignedVec, D, rmsnorm};
 
 /// Copies head `h` of the output layer: (D, D) out of (D, HEADS · D).
 pub(super) fn columns(out: &[f32], h: usize) -> Vec<f32> {
@@ -27,21 +27,21 @@ pub struct Attention {
 /// Working memory of one thread.
 #[derive(Default)]
 pub struct Scratch {
-    pub(super) y: Aligned<f32>,        // (P, D)
-    pub(super) qkv: [Aligned<f32>; 3], // (P, D), of one head
-    pub(super) attended: Aligned<f32>, // (P, D), of one head
-    projected: Aligned<f32>,           // (P, D)
+    pub(super) y: AlignedVec<f32>,        // (P, D)
+    pub(super) qkv: [AlignedVec<f32>; 3], // (P, D), of one head
+    pub(super) attended: AlignedVec<f32>, // (P, D), of one head
+    projected: AlignedVec<f32>,           // (P, D)
     pub(super) walk: WalkScratch,
 }
 
 /// Buffers for one walk of one head. `padded` is the length rounded up to a whole number of tiles.
 #[derive(Default)]
 pub(super) struct WalkScratch {
-    q: Aligned<f32>,                  // (D, padded)
-    k: Aligned<f32>,                  // (D, padded)
-    v: Aligned<f32>,                  // (L, D)
-    pub(super) weights: Aligned<f32>, // (padded, padded): key, query
-    out: Aligned<f32>,                // (padded, D)
+    q: AlignedVec<f32>,                  // (D, padded)
+    k: AlignedVec<f32>,                  // (D, padded)
+    v: AlignedVec<f32>,                  // (L, D)
+    pub(super) weights: AlignedVec<f32>, // (padded, padded): key, query
+    out: AlignedVec<f32>,                // (padded, D)
 }
 
 impl Attention {
@@ -80,7 +80,7 @@ impl Attention {
     }
 
     /// Adds the positions to `x` and writes the normed rows to `y`.
-    pub(super) fn start(&self, x: &mut [f32], walks: usize, y: &mut Aligned<f32>) {
+    pub(super) fn start(&self, x: &mut [f32], walks: usize, y: &mut AlignedVec<f32>) {
         for (x, p) in x.chunks_exact_mut((walks * D).max(1)).zip(self.position.chunks_exact(D)) {
             x.chunks_exact_mut(D).for_each(|x| add(x, p));
         }
@@ -90,7 +90,7 @@ impl Attention {
 }
 
 /// Computes the queries, keys and values of one head.
-pub(super) fn project(layers: &[Linear; 4], y: &[f32], qkv: &mut [Aligned<f32>; 3]) {
+pub(super) fn project(layers: &[Linear; 4], y: &[f32], qkv: &mut [AlignedVec<f32>; 3]) {
     for (layer, out) in layers.iter().zip(qkv) {
         out.resize(y.len());
         layer.forward(y, None, out, Activation::None);
@@ -99,7 +99,7 @@ pub(super) fn project(layers: &[Linear; 4], y: &[f32], qkv: &mut [Aligned<f32>; 
 
 /// The attention of one head over every walk of a block.
 pub(super) struct AttendKernel<'a> {
-    pub(super) qkv: &'a [Aligned<f32>; 3], // (L, walks, D)
+    pub(super) qkv: &'a [AlignedVec<f32>; 3], // (L, walks, D)
     pub(super) walks: usize,
     pub(super) out: &'a mut [f32], // (L, walks, D)
     pub(super) walk: &'a mut WalkScratch,
@@ -212,7 +212,7 @@ unsafe fn softmax<V: Vector>(s: &mut [f32], length: usize, width: usize) {
 }
 
 /// Copies walk `w` of a block as (L, D).
-pub(super) fn gather(from: &[f32], w: usize, walks: usize, to: &mut Aligned<f32>) {
+pub(super) fn gather(from: &[f32], w: usize, walks: usize, to: &mut AlignedVec<f32>) {
     to.resize(from.len() / walks);
     for (to, from) in to.chunks_exact_mut(D).zip(from.chunks_exact(walks * D)) {
         to.copy_from_slice(&from[w * D..][..D]);
@@ -220,7 +220,7 @@ pub(super) fn gather(from: &[f32], w: usize, walks: usize, to: &mut Aligned<f32>
 }
 
 /// Copies walk `w` of a block as (D, padded), with zeros past its length.
-pub(super) fn gather_transposed(from: &[f32], w: usize, walks: usize, to: &mut Aligned<f32>) {
+pub(super) fn gather_transposed(from: &[f32], w: usize, walks: usize, to: &mut AlignedVec<f32>) {
     let padded = padded(from.len() / (walks * D));
     to.resize(D * padded);
     to.fill(0.0);

@@ -13,24 +13,24 @@ use super::{Gradients, Groups, LOGITS, Side, Weights};
 use crate::linear::outer::{SEGMENT, outer};
 use crate::linear::tile;
 use crate::simd::{Engine, F32, Kernel, Mac, Vector};
-use crate::{Aligned, D, DH, H};
+use crate::{AlignedVec, D, DH, H};
 
 /// The parameters for nodes and types, as the backward reads them.
 pub struct Backward {
     engine: Engine,
-    values: [Aligned<f32>; 2], // (D, D)
-    logits: Aligned<f32>,      // (LOGITS, D)
+    values: [AlignedVec<f32>; 2], // (D, D)
+    logits: AlignedVec<f32>,      // (LOGITS, D)
 }
 
 /// Working memory of one thread.
 #[derive(Default)]
 pub struct BackwardScratch {
-    d: Aligned<f32>,        // (BATCH, D), of the groups' states
-    d_pooled: Aligned<f32>, // (H, BATCH, D): e
-    pooled: Aligned<f32>,   // (H, BATCH, D): x̄
-    weights: Vec<f32>,      // (rows of the group, H)
-    d_logits: Aligned<f32>, // (P, LOGITS)
-    d_table: Aligned<f32>,  // (LOGITS, D)
+    d: AlignedVec<f32>,        // (BATCH, D), of the groups' states
+    d_pooled: AlignedVec<f32>, // (H, BATCH, D): e
+    pooled: AlignedVec<f32>,   // (H, BATCH, D): x̄
+    weights: Vec<f32>,         // (rows of the group, H)
+    d_logits: AlignedVec<f32>, // (P, LOGITS)
+    d_table: AlignedVec<f32>,  // (LOGITS, D)
 }
 
 impl Backward {
@@ -40,8 +40,8 @@ impl Backward {
         ty.check();
         Backward {
             engine,
-            values: [Aligned::from_slice(node.value), Aligned::from_slice(ty.value)],
-            logits: Aligned::from_slice(&[node.logit, ty.logit].concat()),
+            values: [AlignedVec::from_slice(node.value), AlignedVec::from_slice(ty.value)],
+            logits: AlignedVec::from_slice(&[node.logit, ty.logit].concat()),
         }
     }
 

@@ -12,22 +12,22 @@
 use super::{Groups, LOGITS, Side, Weights};
 use crate::linear::{pack_panel, tile};
 use crate::simd::{Engine, Kernel, Mac, Vector, prefetch, prefetch_row};
-use crate::{Aligned, D, DH, H};
+use crate::{AlignedVec, D, DH, H};
 
 /// The parameters for nodes and types, packed for an engine.
 pub struct Consensus {
     engine: Engine,
-    values: [Aligned<u32>; 2],       // ([node, type]), each (H, D / per, DH)
-    value_biases: [Aligned<f32>; 2], // (D)
-    logits: Aligned<f32>,            // (D, LOGITS), or (D / 2, LOGITS, 2) on sixteen lanes: full precision always
-    logit_biases: Aligned<f32>,      // (lanes), the second of two neighbours 0
+    values: [AlignedVec<u32>; 2],       // ([node, type]), each (H, D / per, DH)
+    value_biases: [AlignedVec<f32>; 2], // (D)
+    logits: AlignedVec<f32>,            // (D, LOGITS), or (D / 2, LOGITS, 2) on sixteen lanes: full precision always
+    logit_biases: AlignedVec<f32>,      // (lanes), the second of two neighbours 0
 }
 
 /// Working memory of one thread.
 #[derive(Default)]
 pub struct Scratch {
-    e: Aligned<f32>,          // (CHUNK_ROWS, H)
-    pooled: Aligned<f32>,     // (H, D)
+    e: AlignedVec<f32>,       // (CHUNK_ROWS, H)
+    pooled: AlignedVec<f32>,  // (H, D)
     single: ProjectionBatch,  // groups of one row: one staged row each
     several: ProjectionBatch, // larger groups: H staged rows each
 }
@@ -35,8 +35,8 @@ pub struct Scratch {
 /// Groups that wait to be projected together.
 #[derive(Default)]
 struct ProjectionBatch {
-    staged: Aligned<u32>, // (BATCH, 1 or H, D / per)
-    into: Vec<usize>,     // rows of the states
+    staged: AlignedVec<u32>, // (BATCH, 1 or H, D / per)
+    into: Vec<usize>,        // rows of the states
 }
 
 /// Positions of a group that are pooled together. Their rows stay in L1 while several loops read
@@ -58,14 +58,14 @@ impl Consensus {
             for k in 0..H {
                 pack_panel(engine, &mut units, D, DH, |n, c| w.value[(k * DH + n) * D + c]);
             }
-            Aligned::from_slice(&units)
+            AlignedVec::from_slice(&units)
         };
         // With twice as many lanes as logits, two columns of a row are taken at once, in
         // neighbouring lanes.
         let lanes = engine.lanes();
         let at_once = lanes / LOGITS;
-        let mut logits = Aligned::<f32>::zeros(LOGITS * D);
-        let mut logit_biases = Aligned::<f32>::zeros(lanes);
+        let mut logits = AlignedVec::<f32>::zeros(LOGITS * D);
+        let mut logit_biases = AlignedVec::<f32>::zeros(lanes);
         for (side, w) in [node, ty].into_iter().enumerate() {
             for k in 0..H {
                 let j = side * H + k;
@@ -78,7 +78,7 @@ impl Consensus {
         Consensus {
             engine,
             values: [pack(node), pack(ty)],
-            value_biases: [Aligned::from_slice(node.value_bias), Aligned::from_slice(ty.value_bias)],
+            value_biases: [AlignedVec::from_slice(node.value_bias), AlignedVec::from_slice(ty.value_bias)],
             logits,
             logit_biases,
         }

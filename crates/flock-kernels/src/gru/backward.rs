@@ -14,7 +14,7 @@ use crate::linear::outer::{SEGMENT, add_rows, operand, outer};
 use crate::linear::{pack_panel, panel_columns, tile};
 use crate::rmsnorm::{row_backward, scale_of};
 use crate::simd::{Engine, Kernel, Mac, Vector, prefetch_row};
-use crate::{Aligned, BLOCK, D};
+use crate::{AlignedVec, BLOCK, D};
 
 /// Number of gate gradients: r̃, z̃, hn, ñ. Each has a buffer of its own for a segment, so that its
 /// rows are close together. In one row for all four they would be a kilobyte apart and compete for
@@ -28,24 +28,24 @@ const fn gate_at(gate: usize, units: usize) -> usize {
 /// The layer's transposed weights, packed for an engine.
 pub struct Backward {
     engine: Engine,
-    norm: Aligned<f32>,      // (D)
-    out: Aligned<u32>,       // (2D / panel, D / per, panel)
-    w_ih: [Aligned<u32>; 2], // (D / panel, 3D / per, panel)
-    w_hh: [Aligned<u32>; 2], // (D / panel, 3D / per, panel)
+    norm: AlignedVec<f32>,      // (D)
+    out: AlignedVec<u32>,       // (2D / panel, D / per, panel)
+    w_ih: [AlignedVec<u32>; 2], // (D / panel, 3D / per, panel)
+    w_hh: [AlignedVec<u32>; 2], // (D / panel, 3D / per, panel)
 }
 
 /// Working memory of one thread.
 #[derive(Default)]
 pub struct BackwardScratch {
-    d_states: Aligned<f32>,   // (rows, 2D)
-    d_y: Aligned<f32>,        // (rows, D)
-    y: Aligned<f32>,          // (rows, D)
-    d_out: Aligned<u32>,      // (SEGMENT, D / per)
-    d_gates: Aligned<f32>,    // (GATES, SEGMENT, D)
-    staged: Aligned<u32>,     // (GATES, SEGMENT, D / per), if not the same
-    before: Aligned<f32>,     // (SEGMENT, D), h before each step
-    carry: Aligned<f32>,      // (BLOCK, D)
-    rooms: [Aligned<u32>; 3], // operands of the weight gradients
+    d_states: AlignedVec<f32>,   // (rows, 2D)
+    d_y: AlignedVec<f32>,        // (rows, D)
+    y: AlignedVec<f32>,          // (rows, D)
+    d_out: AlignedVec<u32>,      // (SEGMENT, D / per)
+    d_gates: AlignedVec<f32>,    // (GATES, SEGMENT, D)
+    staged: AlignedVec<u32>,     // (GATES, SEGMENT, D / per), if not the same
+    before: AlignedVec<f32>,     // (SEGMENT, D), h before each step
+    carry: AlignedVec<f32>,      // (BLOCK, D)
+    rooms: [AlignedVec<u32>; 3], // operands of the weight gradients
 }
 
 impl Backward {
@@ -58,12 +58,12 @@ impl Backward {
             for n0 in (0..columns).step_by(panel) {
                 pack_panel(engine, &mut units, k, panel, |n, k| at(n0 + n, k));
             }
-            Aligned::from_slice(&units)
+            AlignedVec::from_slice(&units)
         };
         let transposed = |m: &[f32]| pack(D, 3 * D, &|n, k| m[k * D + n]);
         Backward {
             engine,
-            norm: Aligned::from_slice(w.norm),
+            norm: AlignedVec::from_slice(w.norm),
             out: pack(2 * D, D, &|n, k| w.out[k * 2 * D + n]),
             w_ih: w.directions.map(|d| transposed(d.w_ih)),
             w_hh: w.directions.map(|d| transposed(d.w_hh)),

@@ -14,26 +14,26 @@ use super::{CACHED, Direction, Weights};
 use crate::linear::{CHUNK, pack_panel, panel_columns, tile};
 use crate::rmsnorm::scale_of;
 use crate::simd::{Engine, Kernel, Mac, Vector, prefetch_row};
-use crate::{Aligned, BLOCK, D};
+use crate::{AlignedVec, BLOCK, D};
 
 /// The layer packed for an engine.
 pub struct Gru {
     engine: Engine,
-    norm: Aligned<f32>,        // (D)
-    gates: [Aligned<u32>; 2],  // (D / panel, [r, z, n], [y, h], D / per, panel)
-    biases: [Aligned<f32>; 2], // ([r, z, n of y, n of h], D)
-    out: Aligned<u32>,         // (D / panel, [→, ←], D / per, panel)
+    norm: AlignedVec<f32>,        // (D)
+    gates: [AlignedVec<u32>; 2],  // (D / panel, [r, z, n], [y, h], D / per, panel)
+    biases: [AlignedVec<f32>; 2], // ([r, z, n of y, n of h], D)
+    out: AlignedVec<u32>,         // (D / panel, [→, ←], D / per, panel)
 }
 
 /// Working memory of one thread.
 #[derive(Default)]
 pub struct Scratch {
-    states: [Aligned<u32>; 2], // (L, walks, D / per), and rows to spare for the last tile
-    scales: Vec<f32>,          // (L, walks)
-    y: Aligned<u32>,           // (BLOCK, D / per)
-    h: Aligned<f32>,           // (BLOCK, D)
-    sums: Aligned<f32>,        // ([r, z, n of y, n of h], BLOCK, panel)
-    zero: Aligned<u32>,        // (BLOCK, D / per)
+    states: [AlignedVec<u32>; 2], // (L, walks, D / per), and rows to spare for the last tile
+    scales: Vec<f32>,             // (L, walks)
+    y: AlignedVec<u32>,           // (BLOCK, D / per)
+    h: AlignedVec<f32>,           // (BLOCK, D)
+    sums: AlignedVec<f32>,        // ([r, z, n of y, n of h], BLOCK, panel)
+    zero: AlignedVec<u32>,        // (BLOCK, D / per)
 }
 
 impl Gru {
@@ -54,7 +54,7 @@ impl Gru {
             let sum = |gate: usize| (0..D).map(move |j| FOLD[gate] * (d.b_ih[gate * D + j] + d.b_hh[gate * D + j]));
             let own = |b: &'_ [f32]| b[2 * D..].iter().map(|v| FOLD[2] * v).collect::<Vec<f32>>();
             let biases: Vec<f32> = sum(0).chain(sum(1)).chain(own(d.b_ih)).chain(own(d.b_hh)).collect();
-            (Aligned::from_slice(&units), Aligned::from_slice(&biases))
+            (AlignedVec::from_slice(&units), AlignedVec::from_slice(&biases))
         };
         let [(gates0, biases0), (gates1, biases1)] = w.directions.map(pack);
         let mut out = Vec::with_capacity(2 * D * D);
@@ -65,10 +65,10 @@ impl Gru {
         }
         Gru {
             engine,
-            norm: Aligned::from_slice(w.norm),
+            norm: AlignedVec::from_slice(w.norm),
             gates: [gates0, gates1],
             biases: [biases0, biases1],
-            out: Aligned::from_slice(&out),
+            out: AlignedVec::from_slice(&out),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::{Gradients, HIDDEN, Weights};
 use crate::linear;
 use crate::simd::Engine;
-use crate::{Aligned, D};
+use crate::{AlignedVec, D};
 
 /// The head's transposed weights, packed for an engine.
 pub struct Backward {
@@ -26,10 +26,10 @@ impl Backward {
     /// [`Head::forward_kept`](super::Head::forward_kept) and is overwritten.
     pub fn run(
         &self,
-        q: &[f32],                      // (C, D)
-        hidden: &mut [Aligned<f32>; 2], // (C, HIDDEN) each
-        d_logits: &[f32],               // (C)
-        d_q: &mut [f32],                // (C, D)
+        q: &[f32],                         // (C, D)
+        hidden: &mut [AlignedVec<f32>; 2], // (C, HIDDEN) each
+        d_logits: &[f32],                  // (C)
+        d_q: &mut [f32],                   // (C, D)
         d_w: &mut Gradients<'_>,
     ) {
         let [a, b] = hidden;
@@ -42,7 +42,7 @@ impl Backward {
                 *b = if *b > 0.0 { d * w4 } else { 0.0 };
             }
         }
-        let mut d_a = Aligned::<f32>::zeros(a.len());
+        let mut d_a = AlignedVec::<f32>::zeros(a.len());
         self.second.run(a, b, &mut d_a, d_w.d_w2, d_w.d_b2);
         d_a.iter_mut().zip(a.iter()).filter(|(_, a)| **a <= 0.0).for_each(|(d, _)| *d = 0.0);
         self.first.run(q, &d_a, d_q, d_w.d_w0, d_w.d_b0);

@@ -3,22 +3,22 @@
 use super::{HIDDEN, Weights};
 use crate::linear::{Activation, Linear};
 use crate::simd::{Engine, Kernel, Mac, Vector};
-use crate::{Aligned, D};
+use crate::{AlignedVec, D};
 
 /// The head packed for an engine.
 pub struct Head {
     engine: Engine,
     first: Linear,
     second: Linear,
-    last: Aligned<f32>, // (HIDDEN)
+    last: AlignedVec<f32>, // (HIDDEN)
     bias: f32,
 }
 
 /// Working memory of one thread.
 #[derive(Default)]
 pub struct Scratch {
-    a: Aligned<f32>,
-    b: Aligned<f32>,
+    a: AlignedVec<f32>,
+    b: AlignedVec<f32>,
 }
 
 impl Head {
@@ -29,7 +29,7 @@ impl Head {
             engine,
             first: Linear::new(engine, w.w0, w.b0, D),
             second: Linear::new(engine, w.w2, w.b2, HIDDEN),
-            last: Aligned::from_slice(w.w4),
+            last: AlignedVec::from_slice(w.w4),
             bias: w.b4[0],
         }
     }
@@ -54,9 +54,9 @@ impl Head {
     /// Scores rows and keeps the hidden layers for [`Backward`](super::Backward).
     pub fn forward_kept(
         &self,
-        q: &[f32],                      // (C, D)
-        hidden: &mut [Aligned<f32>; 2], // (C, HIDDEN) each
-        logits: &mut [f32],             // (C)
+        q: &[f32],                         // (C, D)
+        hidden: &mut [AlignedVec<f32>; 2], // (C, HIDDEN) each
+        logits: &mut [f32],                // (C)
     ) {
         assert!(q.len() == logits.len() * D);
         hidden.iter_mut().for_each(|h| h.resize(logits.len() * HIDDEN));

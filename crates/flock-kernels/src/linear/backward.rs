@@ -2,7 +2,7 @@
 
 use super::outer::{SEGMENT, operand, outer};
 use super::{Activation, Linear};
-use crate::Aligned;
+use crate::AlignedVec;
 use crate::simd::{Engine, Kernel, Mac, Vector};
 
 /// A layer's transposed weights, packed for an engine.
@@ -54,7 +54,7 @@ impl Kernel for WeightGradientKernel<'_> {
     unsafe fn run<M: Mac>(self) {
         let WeightGradientKernel { x, d_y, d_w, d_b, k } = self;
         let n = d_b.len();
-        let mut rooms = [Aligned::<u32>::zeros(SEGMENT * k), Aligned::<u32>::zeros(SEGMENT * n)];
+        let mut rooms = [AlignedVec::<u32>::zeros(SEGMENT * k), AlignedVec::<u32>::zeros(SEGMENT * n)];
         for (x, d_y) in x.chunks(SEGMENT * k).zip(d_y.chunks(SEGMENT * n)) {
             let rows = x.len() / k;
             // SAFETY: a segment has at most SEGMENT rows, for which the rooms are made.

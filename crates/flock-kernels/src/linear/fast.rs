@@ -1,7 +1,7 @@
 //! The SIMD forward of a linear layer, beside [`plain`](super::plain).
 
 use super::{Activation, CHUNK, pack_panel, panel_columns, tile};
-use crate::Aligned;
+use crate::AlignedVec;
 use crate::simd::{Engine, Kernel, Mac, Vector};
 
 /// A linear layer packed for an engine. `K` is 64 or 128, `N` a multiple of 64.
@@ -9,8 +9,8 @@ pub struct Linear {
     engine: Engine,
     pub(super) k: usize,
     pub(super) n: usize,
-    units: Aligned<u32>, // (N / panel, K / per, panel)
-    bias: Aligned<f32>,  // (N)
+    units: AlignedVec<u32>, // (N / panel, K / per, panel)
+    bias: AlignedVec<f32>,  // (N)
 }
 
 impl Linear {
@@ -23,7 +23,7 @@ impl Linear {
         for n0 in (0..n).step_by(panel) {
             pack_panel(engine, &mut units, k, panel, |j, c| w[(n0 + j) * k + c]);
         }
-        Linear { engine, k, n, units: Aligned::from_slice(&units), bias: Aligned::from_slice(b) }
+        Linear { engine, k, n, units: AlignedVec::from_slice(&units), bias: AlignedVec::from_slice(b) }
     }
 
     /// Applies the layer to the rows of `x` that `rows` lists, or to all rows if it is `None`.

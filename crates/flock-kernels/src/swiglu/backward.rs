@@ -9,25 +9,25 @@ use crate::linear::outer::{SEGMENT, operand, outer};
 use crate::linear::{pack_panel, panel_columns, tile};
 use crate::rmsnorm::{row_backward, scale_of};
 use crate::simd::{Engine, Kernel, Mac, Vector, prefetch};
-use crate::{Aligned, D, F};
+use crate::{AlignedVec, D, F};
 
 /// The layer's transposed weights, packed for an engine.
 pub struct Backward {
     engine: Engine,
-    norm: Aligned<f32>, // (D)
-    w2: Aligned<u32>,   // (F / panel, D / per, panel)
-    w13: Aligned<u32>,  // (D / panel, 2F / per, panel)
+    norm: AlignedVec<f32>, // (D)
+    w2: AlignedVec<u32>,   // (F / panel, D / per, panel)
+    w13: AlignedVec<u32>,  // (D / panel, 2F / per, panel)
 }
 
 /// Working memory of one thread.
 #[derive(Default)]
 pub struct BackwardScratch {
-    d_out: Aligned<u32>,       // (SEGMENT, D / per)
-    d_uv: Aligned<u32>,        // (SEGMENT, 2F / per), if not in `rows`
-    rows: Aligned<f32>,        // (SEGMENT, [gated F, d_u F, d_v F])
-    y: Aligned<f32>,           // (SEGMENT, D)
-    d_y: Aligned<f32>,         // (SEGMENT, D)
-    staged: [Aligned<u32>; 3], // operands of the weight gradients
+    d_out: AlignedVec<u32>,       // (SEGMENT, D / per)
+    d_uv: AlignedVec<u32>,        // (SEGMENT, 2F / per), if not in `rows`
+    rows: AlignedVec<f32>,        // (SEGMENT, [gated F, d_u F, d_v F])
+    y: AlignedVec<f32>,           // (SEGMENT, D)
+    d_y: AlignedVec<f32>,         // (SEGMENT, D)
+    staged: [AlignedVec<u32>; 3], // operands of the weight gradients
 }
 
 impl Backward {
@@ -47,9 +47,9 @@ impl Backward {
         }
         Backward {
             engine,
-            norm: Aligned::from_slice(w.norm),
-            w2: Aligned::from_slice(&w2),
-            w13: Aligned::from_slice(&w13),
+            norm: AlignedVec::from_slice(w.norm),
+            w2: AlignedVec::from_slice(&w2),
+            w13: AlignedVec::from_slice(&w13),
         }
     }
 

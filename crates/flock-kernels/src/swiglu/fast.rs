@@ -7,21 +7,21 @@ use super::Weights;
 use crate::linear::{CHUNK, pack_panel, panel_columns, tile};
 use crate::rmsnorm::scale_of;
 use crate::simd::{Engine, Kernel, Mac, Vector, prefetch};
-use crate::{Aligned, D, F};
+use crate::{AlignedVec, D, F};
 
 /// The layer packed for an engine.
 pub struct SwiGlu {
     engine: Engine,
-    norm: Aligned<f32>, // (D)
-    w13: Aligned<u32>,  // (F / half, D / per, [w1, w3], half): half a tile's columns each
-    w2: Aligned<u32>,   // (D / panel, F / per, panel)
+    norm: AlignedVec<f32>, // (D)
+    w13: AlignedVec<u32>,  // (F / half, D / per, [w1, w3], half): half a tile's columns each
+    w2: AlignedVec<u32>,   // (D / panel, F / per, panel)
 }
 
 /// Working memory of one thread.
 #[derive(Default)]
 pub struct Scratch {
-    y: Aligned<u32>, // (CHUNK, D / per)
-    u: Aligned<u32>, // (CHUNK, F / per)
+    y: AlignedVec<u32>, // (CHUNK, D / per)
+    u: AlignedVec<u32>, // (CHUNK, F / per)
 }
 
 impl SwiGlu {
@@ -42,9 +42,9 @@ impl SwiGlu {
         }
         SwiGlu {
             engine,
-            norm: Aligned::from_slice(w.norm),
-            w13: Aligned::from_slice(&w13),
-            w2: Aligned::from_slice(&w2),
+            norm: AlignedVec::from_slice(w.norm),
+            w13: AlignedVec::from_slice(&w13),
+            w2: AlignedVec::from_slice(&w2),
         }
     }
 

@@ -11,7 +11,7 @@ use flock_graph::{NodeId, Topology, TypeId};
 use flock_kernels::consensus::Side;
 use flock_kernels::head::{self, Head};
 use flock_kernels::linear::{Activation, Linear};
-use flock_kernels::{Aligned, D, Engine, F, H};
+use flock_kernels::{AlignedVec, D, Engine, F, H};
 use flock_walk::{Key, Recorder, Records, Starts, WalkOptions, WalkQuery, sample_from};
 use rayon::prelude::*;
 
@@ -66,7 +66,7 @@ pub struct PassBuffers {
     dirs: Vec<u8>,      // (W, L)
     states: States,
     work: Workspace,
-    queries: Aligned<f32>, // (candidates, D)
+    queries: AlignedVec<f32>, // (candidates, D)
     head: head::Scratch,
 }
 

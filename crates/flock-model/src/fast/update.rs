@@ -12,7 +12,7 @@ use flock_kernels::consensus::{self, Consensus, Groups, LOGITS, Side};
 use flock_kernels::embed::{Embed, Positions};
 use flock_kernels::linear::{Activation, Linear};
 use flock_kernels::swiglu::{self, SwiGlu};
-use flock_kernels::{Aligned, BLOCK, D, Engine, F, H};
+use flock_kernels::{AlignedVec, BLOCK, D, Engine, F, H};
 use flock_walk::Records;
 use rayon::prelude::*;
 
@@ -24,9 +24,9 @@ use crate::tensors::ModelTensors;
 #[derive(Default)]
 pub struct States {
     /// Node states.
-    pub nodes: Aligned<f32>, // (N, D)
+    pub nodes: AlignedVec<f32>, // (N, D)
     /// Type states.
-    pub types: Aligned<f32>, // (T, D)
+    pub types: AlignedVec<f32>, // (T, D)
     /// Positions at which each node stood, over all updates.
     pub visits: Vec<u32>, // (N)
 }
@@ -117,11 +117,11 @@ pub(crate) fn lap(since: &mut Instant, to: &mut Duration) {
 /// Buffers of one query, kept from query to query.
 #[derive(Default)]
 pub struct Workspace {
-    x: Aligned<f32>,                 // (W · L, D), time-major in blocks
-    pub(super) logits: Aligned<f32>, // (W · L, LOGITS)
-    groups: [Groups; 2],             // nodes, types
-    projected: [Aligned<f32>; 2],    // (N, D), (T, D)
-    rows: Aligned<f32>,              // dense rows on their way to or from listed ones
+    x: AlignedVec<f32>,                 // (W · L, D), time-major in blocks
+    pub(super) logits: AlignedVec<f32>, // (W · L, LOGITS)
+    groups: [Groups; 2],                // nodes, types
+    projected: [AlignedVec<f32>; 2],    // (N, D), (T, D)
+    rows: AlignedVec<f32>,              // dense rows on their way to or from listed ones
     list: Vec<u32>,
 }
 
@@ -190,13 +190,13 @@ pub struct UpdateCache {
     pub(super) known: [usize; 2],     // nodes and types met before these walks
     pub(super) states: [Vec<f32>; 2], // their states before the update, (known, D)
     pub(super) groups: [Groups; 2],
-    pub(super) embedded: Aligned<f32>,  // (P, D), the sequence processor's input
-    pub(super) processor: Aligned<f32>, // (P, width), what the processor kept, block by block
+    pub(super) embedded: AlignedVec<f32>,  // (P, D), the sequence processor's input
+    pub(super) processor: AlignedVec<f32>, // (P, width), what the processor kept, block by block
     pub(super) width: usize,
-    pub(super) sequenced: Aligned<f32>, // (P, D), the feed-forward's input
-    pub(super) factors: Aligned<f32>,   // (P, 2F), the feed-forward's factors
-    pub(super) processed: Aligned<f32>, // (P, D), the consensus' input
-    pub(super) logits: Aligned<f32>,    // (P, LOGITS)
+    pub(super) sequenced: AlignedVec<f32>, // (P, D), the feed-forward's input
+    pub(super) factors: AlignedVec<f32>,   // (P, 2F), the feed-forward's factors
+    pub(super) processed: AlignedVec<f32>, // (P, D), the consensus' input
+    pub(super) logits: AlignedVec<f32>,    // (P, LOGITS)
 }
 
 /// The part of a cache that belongs to one block of walks.
@@ -378,7 +378,7 @@ impl Update {
     }
 
     /// One block of walks: embedding, sequence processor, feed-forward, logits of the consensus.
-    fn process_block(&self, block: Block<'_>, projected: &[Aligned<f32>; 2]) -> Stages {
+    fn process_block(&self, block: Block<'_>, projected: &[AlignedVec<f32>; 2]) -> Stages {
         let Block { positions, x, logits, mut cache } = block;
         let mut stages = Stages::default();
         let mut clock = Instant::now();
@@ -409,7 +409,7 @@ impl Update {
         s: usize,
         met: usize,
         refresh: &Refresh,
-        state: &mut Aligned<f32>,
+        state: &mut AlignedVec<f32>,
         work: &Workspace,
         parallelism: Parallelism,
     ) {
@@ -459,8 +459,8 @@ impl SideLayers {
         states: &[f32], // (known, D)
         met: usize,
         groups: &Groups,
-        projected: &mut Aligned<f32>, // (met, D)
-        rows: &mut Aligned<f32>,
+        projected: &mut AlignedVec<f32>, // (met, D)
+        rows: &mut AlignedVec<f32>,
         list: &mut Vec<u32>,
         parallelism: Parallelism,
     ) {

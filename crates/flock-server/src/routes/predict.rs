@@ -119,7 +119,7 @@ impl App {
         graph: &Arc<Graph>,
         r: &Arc<PredictRequest>,
         queries: &[[String; 3]],
-        listing: Listing,
+        listing: AskSize,
         permit: OwnedSemaphorePermit,
     ) -> Result<(Vec<Result<Plan, Problem>>, OwnedSemaphorePermit), Problem> {
         let (app, live, graph, r, queries) = (self.clone(), live.clone(), graph.clone(), r.clone(), queries.to_vec());
@@ -140,7 +140,7 @@ impl App {
     }
 
     /// How many answers are listed and how many passes are made, within the limits.
-    fn listing(&self, r: &PredictRequest, stream: bool, questions: usize) -> Result<Listing, Problem> {
+    fn listing(&self, r: &PredictRequest, stream: bool, questions: usize) -> Result<AskSize, Problem> {
         let default = if stream {
             16
         } else if r.budget_ms.is_some() {
@@ -164,13 +164,13 @@ impl App {
         if r.among.as_ref().is_some_and(|a| a.len() > 100_000) {
             return Err(Problem::bad("among has more than 100000 names"));
         }
-        Ok(Listing { top, passes })
+        Ok(AskSize { top, passes })
     }
 }
 
 /// How many answers are listed, and the most passes.
 #[derive(Copy, Clone)]
-struct Listing {
+struct AskSize {
     top: usize,
     passes: u32,
 }

@@ -10,7 +10,7 @@ mod update;
 
 use std::sync::{Mutex, MutexGuard};
 
-use flock_kernels::{Aligned, D, Engine, head};
+use flock_kernels::{AlignedVec, D, Engine, head};
 use flock_walk::WalkQuery;
 use rayon::prelude::*;
 
@@ -37,7 +37,7 @@ struct QueryBuffers {
     pass: PassBuffers,
     caches: Vec<UpdateCache>,
     back: BackwardBuffers,
-    hidden: [Aligned<f32>; 2], // of the head, (rows, HIDDEN) each
+    hidden: [AlignedVec<f32>; 2], // of the head, (rows, HIDDEN) each
 }
 
 impl FastGradient {
@@ -136,7 +136,7 @@ impl Step<'_> {
         example: &Example,
         pass: &PassBuffers,
         d: &mut ModelTensors<&mut [f32]>,
-        hidden: &mut [Aligned<f32>; 2],
+        hidden: &mut [AlignedVec<f32>; 2],
     ) -> (f64, [Vec<f32>; 2]) {
         let (states, recorder) = pass.states();
         let [node_init, type_init] = self.tensors.initial;

@@ -1,6 +1,6 @@
 //! The way back through one update. One thread: a step has as many queries as threads.
 
-use flock_kernels::{Aligned, BLOCK, D, Engine, consensus, embed, linear, swiglu};
+use flock_kernels::{AlignedVec, BLOCK, D, Engine, consensus, embed, linear, swiglu};
 
 use crate::fast::update::{UpdateCache, positions};
 use crate::metadata::{Averaging, Metadata};
@@ -21,7 +21,7 @@ pub(super) struct UpdateBackward {
 /// Buffers of the way back, kept from query to query.
 #[derive(Default)]
 pub(super) struct BackwardBuffers {
-    d_x: Aligned<f32>,          // (P, D)
+    d_x: AlignedVec<f32>,       // (P, D)
     d_projected: [Vec<f32>; 2], // (met, D)
     feed_forward: swiglu::BackwardScratch,
     consensus: consensus::BackwardScratch,
