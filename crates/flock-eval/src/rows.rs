@@ -35,7 +35,9 @@ pub(crate) fn rows(text: &str, separator: Separator) -> impl Iterator<Item = Tab
         .from_reader(text.as_bytes());
     let (mut line, mut seen) = (1, 0);
     // The text is UTF-8 and in memory, so no record fails.
-    reader.into_records().map_while(Result::ok).map(move |fields| {
+    let records = reader.into_records().map_while(Result::ok);
+    // A comment that ends the text without a line end comes as a record of one empty field.
+    records.filter(move |fields| !(commas && fields.len() == 1 && fields[0].is_empty())).map(move |fields| {
         // The reader's own line is taken before line ends, blank lines and comments in front of the
         // row are skipped.
         let start = fields.position().map_or(seen, |p| p.byte() as usize);
