@@ -41,3 +41,8 @@ pub use prefixes::Prefixes;
 pub use search::NameIndex;
 pub use subgraph::{Subgraph, grow};
 pub use topology::{Edit, NodeId, Topology, TopologyError, Triple, TypeId};
+
+// Compiles and runs the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

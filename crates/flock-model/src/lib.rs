@@ -23,3 +23,8 @@ pub mod step;
 pub mod update;
 
 pub use name::ModelName;
+
+// Compiles and runs the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

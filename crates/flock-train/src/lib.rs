@@ -29,3 +29,8 @@ pub use run::{BUNDLED, Event, Progress, RunContext, TrainError};
 pub use settings::{ConfigError, Settings};
 pub use state::StateError;
 pub use trainer::{Best, Summary, train};
+
+// Compiles and runs the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
