@@ -412,7 +412,7 @@ fn the_doctor_finds_nothing() {
 #[test]
 fn import_writes_a_checkpoint() {
     let place = Place::new();
-    let from = concat!(env!("CARGO_MANIFEST_DIR"), "/../flock-kg/tests/data/pytorch-2.15.pth");
+    let from = concat!(env!("CARGO_MANIFEST_DIR"), "/../flock-model/tests/data/pytorch-2.15.pth");
     let out = place.run(&["import", from, "out.safetensors"]).ok();
     assert!(out.starts_with("out.safetensors: entity model, "), "{out}");
     let checkpoint = flock_kg::checkpoint::Checkpoint::read(place.path("out.safetensors")).unwrap();
@@ -435,4 +435,26 @@ fn help_version_and_completions() {
         let script = place.run(&["completions", shell]).ok();
         assert!(script.contains("predict") && script.contains("novel"), "{shell}");
     }
+}
+
+#[test]
+fn manual_pages() {
+    let place = Place::new();
+    let page = place.run(&["man"]).ok();
+    assert!(page.contains(".TH flock-kg 1") && page.contains("flock\\-kg\\-predict(1)"), "{page}");
+    place.run(&["man", "--out", "pages/man1"]).ok();
+    let read = |name: &str| std::fs::read_to_string(place.path("pages/man1").join(name)).unwrap();
+    // Every page that the first one names is there, and so are those of commands below commands.
+    assert_eq!(read("flock-kg.1"), page);
+    let named: Vec<_> = page.lines().filter_map(|line| line.strip_suffix("(1)")).collect();
+    assert!(named.len() > 10, "{named:?}");
+    for name in named {
+        assert!(read(&format!("{}.1", name.replace('\\', ""))).contains(".SH SYNOPSIS"), "{name}");
+    }
+    assert!(read("flock-kg-predict.1").contains("Spain"));
+    assert!(read("flock-kg-datasets-fetch.1").contains("\\-\\-data"));
+    // A file where the directory should be.
+    std::fs::write(place.path("taken"), "").unwrap();
+    let ran = place.run(&["man", "--out", "taken"]);
+    assert_eq!((ran.code, ran.err.starts_with("error: taken: ")), (Some(1), true), "{ran:?}");
 }

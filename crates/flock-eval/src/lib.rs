@@ -82,3 +82,8 @@ pub(crate) mod testing {
         read
     }
 }
+
+// Compiles and runs the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -33,3 +33,8 @@ pub use read::{
 pub use subgraph::{Subgraph, grow};
 pub use topology::mask::{self, Mask};
 pub use topology::{Edit, NodeId, Topology, TopologyError, Triple, TypeId};
+
+// Compiles and runs the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

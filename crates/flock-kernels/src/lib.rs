@@ -60,3 +60,8 @@ pub const BLOCK: usize = 12;
 pub const RMS_EPS: f32 = 1e-5;
 /// Epsilon that the published consensus adds to each softmax denominator.
 pub const SOFTMAX_EPS: f32 = 1e-8;
+
+// Compiles and runs the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

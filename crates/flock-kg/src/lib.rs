@@ -62,3 +62,8 @@ pub use flock_train as train;
 #[cfg(feature = "train")]
 pub use flock_train::{data, petals};
 pub use flock_walk as walk;
+
+// Compiles and runs the example of the README.
+#[cfg(all(doctest, feature = "bundled"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

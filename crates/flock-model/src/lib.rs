@@ -37,3 +37,8 @@ pub use metadata::{Averaging, Metadata, ProcessorKind, Task};
 pub use name::ModelName;
 pub use update::Parallelism;
 pub use weights::Weights;
+
+// Compiles and runs the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -37,3 +37,8 @@ pub use run::{BUNDLED, Event, RunContext, StepProgress, TrainError};
 pub use settings::{ConfigError, Settings};
 pub use state::StateError;
 pub use trainer::{BestValidation, TrainSummary, train};
+
+// Compiles and runs the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -37,3 +37,8 @@ pub use record::{MAX_LENGTH, Recorder, Records};
 pub use rng::{Key, Stream};
 pub use sample::{Walks, sample, sample_from};
 pub use starts::Starts;
+
+// Compiles and runs the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

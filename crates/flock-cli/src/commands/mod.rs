@@ -11,6 +11,7 @@ pub mod explain;
 pub mod finetune;
 pub mod import;
 pub mod info;
+pub mod man;
 pub mod petals;
 pub mod predict;
 pub mod pretrain;
@@ -32,6 +33,7 @@ use explain::ExplainArgs;
 use finetune::FinetuneArgs;
 use import::ImportArgs;
 use info::InfoArgs;
+use man::ManArgs;
 use petals::PetalsArgs;
 use predict::PredictArgs;
 use pretrain::PretrainArgs;
@@ -94,6 +96,8 @@ pub enum Command {
     Bench(BenchArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
+    /// Print the manual page, or write one for each command
+    Man(ManArgs),
 }
 
 impl Command {
@@ -116,6 +120,7 @@ impl Command {
             Command::Analyse(args) => analyse::run(*args),
             Command::Bench(args) => bench::run(args),
             Command::Completions(args) => completions::run(args),
+            Command::Man(args) => man::run(args),
         }
     }
 }
