@@ -1,6 +1,6 @@
 //! The paper's analyses.
 //!
-//! - [`passes`]: MRR against passes and against walks.
+//! - [`passes`](mod@passes): MRR against passes and against walks.
 //! - [`variants`]: ablations that need no retraining.
 //! - [`embedding`]: relation embeddings in a plane.
 //! - [`density`]: gain over another system against the density of graphs.
