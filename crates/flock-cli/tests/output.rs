@@ -414,7 +414,7 @@ fn the_doctor_finds_nothing() {
 #[test]
 fn import_writes_a_checkpoint() {
     let place = Place::new();
-    let from = concat!(env!("CARGO_MANIFEST_DIR"), "/../flock-kg/tests/data/pytorch-2.15.pth");
+    let from = concat!(env!("CARGO_MANIFEST_DIR"), "/../flock-model/tests/data/pytorch-2.15.pth");
     let out = place.run(&["import", from, "out.safetensors"]).ok();
     assert!(out.starts_with("out.safetensors: entity model, "), "{out}");
     let checkpoint = flock_kg::checkpoint::Checkpoint::read(place.path("out.safetensors")).unwrap();
