@@ -217,7 +217,8 @@ fn fifty_questions_get_the_same_reply_everywhere() {
     place.write("calibrated.tsv", common::WORLD.to_string() + &towns.collect::<String>());
     let builder = ["entity", "relation"].iter().fold(Predictor::builder().threads(2), |b, task| {
         // By the name that the command and the server see, so that the origin in replies is the same.
-        let checkpoint = flock_kg::checkpoint::Checkpoint::read(place.path(&format!("{task}.safetensors"))).unwrap();
+        let checkpoint =
+            flock_kg::model::checkpoint::Checkpoint::read(place.path(&format!("{task}.safetensors"))).unwrap();
         b.checkpoint(checkpoint, format!("{task}.safetensors"))
     });
     let predictor = builder.build().unwrap();

@@ -415,12 +415,12 @@ fn import_writes_a_checkpoint() {
     let from = concat!(env!("CARGO_MANIFEST_DIR"), "/../flock-model/tests/data/pytorch-2.15.pth");
     let out = place.run(&["import", from, "out.safetensors"]).ok();
     assert!(out.starts_with("out.safetensors: entity model, "), "{out}");
-    let checkpoint = flock_kg::checkpoint::Checkpoint::read(place.path("out.safetensors")).unwrap();
+    let checkpoint = flock_kg::model::checkpoint::Checkpoint::read(place.path("out.safetensors")).unwrap();
     assert!(out.ends_with(&format!("SHA-256 {}\n", checkpoint.hash)));
     // It carries a checksum: a flipped bit in its last weight is noticed.
     let mut bytes = std::fs::read(place.path("out.safetensors")).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
-    let damaged = flock_kg::checkpoint::Checkpoint::from_bytes("out", &bytes).unwrap_err().to_string();
+    let damaged = flock_kg::model::checkpoint::Checkpoint::from_bytes("out", &bytes).unwrap_err().to_string();
     assert!(damaged.starts_with("out: damaged: the checksum"), "{damaged}");
 }
 

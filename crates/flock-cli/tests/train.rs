@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use common::{Place, Ran};
 use flock_kg::bundled::default_checkpoint;
-use flock_kg::checkpoint::Checkpoint;
+use flock_kg::model::checkpoint::Checkpoint;
 
 /// `pretrain world.tsv` with a tiny model, saved after every step.
 fn pretrain<'a>(out: &'a str, more: &[&'a str]) -> Vec<&'a str> {

@@ -9,7 +9,7 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use flock_kg::gradient::FastGradient;
+use flock_kg::model::gradient::FastGradient;
 use flock_kg::predictor::{all_threads, engine, pool};
 use flock_kg::train::{Event, RunContext, TrainConfig, train};
 use flock_kg::{Graph, Precision, Predictor, Task, bundled};

@@ -17,7 +17,7 @@
 //! [`Inquiry::ask_all`] answers many questions, [`Inquiry::stream`] one question pass by pass, [`Inquiry::score`] tells about a given
 //! triple, [`Inquiry::explain`] says why. Models, precision and threads are chosen with [`Predictor::builder`].
 //!
-//! Behind the facade are rooms of their own: [`graph`], [`walk`], [`kernels`], [`model`](mod@flock_model), and with the features `train`
+//! Behind the facade are rooms of their own: [`graph`], [`walk`], [`kernels`], [`model`], and with the features `train`
 //! and `eval` (both on by default) [`train`] and [`eval`]. Feature `bundled`, also on by default, has the models inside the program.
 
 pub mod answers;
@@ -52,15 +52,11 @@ pub use question::{BLANK, Blank, Question};
 
 #[cfg(feature = "eval")]
 pub use flock_eval as eval;
-#[cfg(feature = "eval")]
-pub use flock_eval::{chart as plot, datasets};
 pub use flock_graph as graph;
 pub use flock_kernels as kernels;
-pub use flock_model::{base_walks, bench, checkpoint, ensemble, gradient, import, init, model, plain, update, weights};
+pub use flock_model as model;
 #[cfg(feature = "train")]
 pub use flock_train as train;
-#[cfg(feature = "train")]
-pub use flock_train::{data, petals};
 pub use flock_walk as walk;
 
 // Compiles and runs the example of the README.

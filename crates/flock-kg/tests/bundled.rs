@@ -5,12 +5,12 @@ use std::path::Path;
 
 use flock_kg::ModelName;
 use flock_kg::bundled::default_checkpoint;
-use flock_kg::checkpoint::{Checkpoint, Task};
-use flock_kg::datasets::{Dataset, Part, Split};
+use flock_kg::eval::datasets::{Dataset, Part, Split};
 use flock_kg::eval::evaluate::{Choice, EvalSettings, evaluate};
-use flock_kg::init::initial_weights;
 use flock_kg::kernels::{Engine, Level, Precision};
 use flock_kg::model::Model;
+use flock_kg::model::checkpoint::{Checkpoint, Task};
+use flock_kg::model::init::initial_weights;
 
 /// Every tenth triple is held out, the others are the graph.
 fn hold_out(dir: &Path) -> Dataset {

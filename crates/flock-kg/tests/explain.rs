@@ -3,12 +3,12 @@
 use std::sync::atomic::AtomicBool;
 
 use flock_kg::calibrate::{CalibrateOptions, Calibrations, calibrate};
-use flock_kg::checkpoint::Checkpoint;
-use flock_kg::ensemble::{Ask, Asker};
 use flock_kg::explain::{ExplainOptions, explain};
-use flock_kg::gradient::FastGradient;
 use flock_kg::graph::{Graph, GraphBuilder};
 use flock_kg::kernels::{Engine, Level, Precision};
+use flock_kg::model::checkpoint::Checkpoint;
+use flock_kg::model::ensemble::{Ask, Asker};
+use flock_kg::model::gradient::FastGradient;
 use flock_kg::model::{Model, View};
 use flock_kg::question::Question;
 use flock_kg::train::{RunContext, Settings, TrainConfig, train};

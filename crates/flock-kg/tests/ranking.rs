@@ -1,9 +1,9 @@
 //! Ranks by arithmetic against ranks by brute force over every candidate, on random scores full of ties.
 
-use flock_kg::ensemble::NotFinite;
-use flock_kg::ensemble::{Score, Scores};
+use flock_kg::model::ensemble::NotFinite;
+use flock_kg::model::ensemble::{Score, Scores};
+use flock_kg::model::update::Stages;
 use flock_kg::ranking::{Listing, Ranking};
-use flock_kg::update::Stages;
 use flock_kg::walk::{Key, Stream};
 
 fn score(logit: f64) -> Score {

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use flock_kg::graph::Graph;
 use flock_kg::model::PassBuffers;
-use flock_kg::update::Parallelism;
+use flock_kg::model::update::Parallelism;
 use flock_kg::{AskError, Passes, Plan};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::UnboundedSender;

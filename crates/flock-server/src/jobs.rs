@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use flock_kg::model::PassBuffers;
-use flock_kg::update::Parallelism;
+use flock_kg::model::update::Parallelism;
 
 /// Something to compute in several units.
 pub trait Job: Send + Sync {

@@ -5,11 +5,10 @@ use std::sync::atomic::AtomicBool;
 
 use clap::{Arg, ArgAction};
 use flock_kg::bundled::{self, default_checkpoint};
-use flock_kg::checkpoint::{Checkpoint, ProcessorKind, Task};
-use flock_kg::datasets::{Dataset, DatasetGroup, TestSet};
-use flock_kg::ensemble::Ask;
 use flock_kg::eval::analyse::{Trial, Variant, density, embedding, once, passes};
+use flock_kg::eval::chart::{self, Axis, LabelledPoint, Series};
 use flock_kg::eval::compare::caveat;
+use flock_kg::eval::datasets::{Dataset, DatasetGroup, TestSet};
 use flock_kg::eval::evaluate::{self, Choice};
 use flock_kg::eval::published::PublishedSetting;
 use flock_kg::eval::results::{read, write_text};
@@ -17,7 +16,8 @@ use flock_kg::eval::sheet::Sheet;
 use flock_kg::eval::{EvalError, EvalSettings, Evaluation};
 use flock_kg::kernels::Engine;
 use flock_kg::model::Model;
-use flock_kg::plot::{self, Axis, LabelledPoint, Series};
+use flock_kg::model::checkpoint::{Checkpoint, ProcessorKind, Task};
+use flock_kg::model::ensemble::Ask;
 use rayon::ThreadPool;
 
 use crate::shared::failure::{Failure, error};
@@ -349,7 +349,7 @@ fn curves(
         series.push(Series { name: "mean".to_string(), points, bold: true, ..Series::default() });
     }
     let ticks = counts.iter().map(|c| f64::from(*c)).collect();
-    let picture = plot::lines(title, subtitle, &Axis::log(label, ticks), &Axis::linear("MRR"), &series);
+    let picture = chart::lines(title, subtitle, &Axis::log(label, ticks), &Axis::linear("MRR"), &series);
     report(label, all, output)?;
     draw(&picture, output)
 }
@@ -410,7 +410,7 @@ fn ablations(args: &AnalysisArgs) -> Result<(), Failure> {
         names.push("mean".to_string());
     }
     let title = "Ablations of a trained model, without retraining";
-    draw(&plot::bars(title, &bench.subtitle(&settings), "MRR", &names, &rows), &args.output)
+    draw(&chart::bars(title, &bench.subtitle(&settings), "MRR", &names, &rows), &args.output)
 }
 
 fn relations(args: &RelationsArgs) -> Result<(), Failure> {
@@ -452,7 +452,7 @@ fn relations(args: &RelationsArgs) -> Result<(), Failure> {
         ask.passes,
         ask.seed
     );
-    let picture = plot::points(&title, &subtitle, &Axis::linear(&x), &Axis::linear(&y), &points, &[], None);
+    let picture = chart::points(&title, &subtitle, &Axis::linear(&x), &Axis::linear(&y), &points, &[], None);
     draw(&picture, &args.run.output)
 }
 
@@ -507,5 +507,5 @@ fn densities(args: &DensityArgs) -> Result<(), Failure> {
     let ticks = (low..=high).map(|k| 10f64.powi(k)).collect();
     let x = Axis::log("density |E| / (|V| (|V| − 1))", ticks);
     let line = fit.map(|f| (f.intercept, f.slope));
-    draw(&plot::points(&title, &found, &x, &Axis::linear(&label), &points, &classes, line), &args.output)
+    draw(&chart::points(&title, &found, &x, &Axis::linear(&label), &points, &classes, line), &args.output)
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use flock_kg::bench::{self, BenchOptions};
+use flock_kg::model::bench::{self, BenchOptions};
 
 use crate::shared::failure::{Failure, json};
 use crate::shared::{models, parse};

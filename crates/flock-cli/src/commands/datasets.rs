@@ -3,10 +3,10 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use flock_kg::checkpoint::Task;
-use flock_kg::datasets::fetch::fetch;
-use flock_kg::datasets::{Dataset, check, registry};
+use flock_kg::eval::datasets::fetch::fetch;
+use flock_kg::eval::datasets::{Dataset, check, registry};
 use flock_kg::eval::sheet::Sheet;
+use flock_kg::model::checkpoint::Task;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 

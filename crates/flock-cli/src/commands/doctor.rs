@@ -7,12 +7,12 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use flock_kg::bundled::COUNTRIES;
-use flock_kg::checkpoint::{Checkpoint, Metadata, Task};
-use flock_kg::ensemble::{Ask, Asker, Scores};
 use flock_kg::graph::{self, Graph, LoadOptions};
-use flock_kg::init::initial_weights;
 use flock_kg::kernels::simd::has_native_bf16;
 use flock_kg::kernels::{Engine, Level, Precision};
+use flock_kg::model::checkpoint::{Checkpoint, Metadata, Task};
+use flock_kg::model::ensemble::{Ask, Asker, Scores};
+use flock_kg::model::init::initial_weights;
 use flock_kg::model::{Model, View};
 use flock_kg::question::Question;
 use flock_kg::{ModelName, Predictor};
@@ -237,7 +237,7 @@ impl DoctorReport {
 mod tests {
     use super::*;
     use flock_kg::kernels::embed::Positions;
-    use flock_kg::plain;
+    use flock_kg::model::plain;
     use flock_kg::walk::{Key, Recorder, Records, WalkOptions, WalkQuery, Walks};
 
     /// The known logits are those of the plain definition, on walks drawn as a pass draws them.

@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use flock_kg::checkpoint::Task;
-use flock_kg::datasets::{Dataset, DatasetGroup};
 use flock_kg::eval::compare::{Style, caveat, compare};
+use flock_kg::eval::datasets::{Dataset, DatasetGroup};
 use flock_kg::eval::partial::PartialRun;
 use flock_kg::eval::published::PublishedNumbers;
 use flock_kg::eval::ranks::{self, RankRow};
 use flock_kg::eval::results::write_text;
 use flock_kg::eval::sheet::Sheet;
 use flock_kg::eval::{EvalError, Evaluation, RankMetrics, TieMetrics, bootstrap, evaluate, evaluate_ranked};
+use flock_kg::model::checkpoint::Task;
 
 use crate::shared::failure::{Failure, error, json, message};
 use crate::shared::interrupt::on_interrupt;

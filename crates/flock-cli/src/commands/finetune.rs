@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use flock_kg::bundled;
-use flock_kg::checkpoint::Checkpoint;
+use flock_kg::model::checkpoint::Checkpoint;
 use flock_kg::train::TrainConfig;
 
 use crate::shared::failure::{Failure, error};

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use flock_kg::import::import_pth;
+use flock_kg::model::import::import_pth;
 
 use crate::shared::failure::{Failure, error};
 use crate::shared::table::grouped;

@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 use std::time::Instant;
 
-use flock_kg::ensemble::{Ask, Asker};
 use flock_kg::graph::{Graph, LoadReport, Topology};
 use flock_kg::kernels::D;
 use flock_kg::kernels::consensus::LOGITS;
 use flock_kg::model::View;
+use flock_kg::model::ensemble::{Ask, Asker};
 use flock_kg::walk::WalkQuery;
 use flock_kg::{Predictor, Task};
 use serde::Serialize;

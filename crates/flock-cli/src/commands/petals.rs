@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use flock_kg::eval::results::write_text;
-use flock_kg::petals;
+use flock_kg::train::petals;
 use flock_kg::train::{PetalsConfig, PetalsProtocol, PetalsReport, petals as train};
 
 use crate::shared::failure::{Failure, error, json};

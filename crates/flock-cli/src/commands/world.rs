@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use flock_kg::data::World;
-use flock_kg::data::world::Rule;
+use flock_kg::eval::chart::{self, Axis, Series};
 use flock_kg::eval::results::write_text;
 use flock_kg::graph::Triple;
-use flock_kg::plot::{self, Axis, Series};
+use flock_kg::train::data::World;
+use flock_kg::train::data::world::Rule;
 use flock_kg::walk::Key;
 
 use crate::shared::failure::{Failure, error, json};
@@ -123,5 +123,5 @@ fn picture(world: &World, seed: u64) -> String {
     );
     let x = Axis::log("rank", ticks(f64::from(world.entities)));
     let y = Axis::log("facts", ticks(most));
-    plot::lines("Facts of each entity and relation, by rank", &subtitle, &x, &y, &series)
+    chart::lines("Facts of each entity and relation, by rank", &subtitle, &x, &y, &series)
 }

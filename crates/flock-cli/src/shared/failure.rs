@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use flock_kg::calibrate::CalibrationError;
 use flock_kg::candidates::CandidatesError;
-use flock_kg::datasets::fetch::FetchError;
-use flock_kg::datasets::{DatasetError, DatasetRemedy, Split, UnknownDataset};
+use flock_kg::eval::datasets::fetch::FetchError;
+use flock_kg::eval::datasets::{DatasetError, DatasetRemedy, Split, UnknownDataset};
 use flock_kg::eval::partial::PartialError;
 use flock_kg::eval::{EvalError, EvalRemedy};
 use flock_kg::graph::{LoadError, Remedy};
@@ -218,10 +218,10 @@ impl From<String> for Failure {
 
 #[cfg(test)]
 mod tests {
-    use flock_kg::data::DataError;
-    use flock_kg::datasets::Part;
+    use flock_kg::eval::datasets::Part;
     use flock_kg::graph::{LoadOptions, load_reader};
     use flock_kg::train::StateError;
+    use flock_kg::train::data::DataError;
 
     use super::*;
 

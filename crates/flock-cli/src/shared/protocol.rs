@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use clap::ValueEnum;
-use flock_kg::datasets::{Dataset, DatasetGroup, Split, registry};
 use flock_kg::eval::EvalSettings;
+use flock_kg::eval::datasets::{Dataset, DatasetGroup, Split, registry};
 use flock_kg::eval::evaluate::Choice;
 
 use crate::shared::failure::{Failure, error};

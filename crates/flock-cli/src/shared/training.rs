@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use flock_kg::gradient::FastGradient;
 use flock_kg::kernels::{Precision, peak};
+use flock_kg::model::gradient::FastGradient;
 use flock_kg::train::{RunContext, Settings, TrainConfig, TrainError, TrainSummary, train};
 use serde_json::Value;
 

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use flock_kg::checkpoint::{Metadata, Task};
-use flock_kg::init::initial_weights;
+use flock_kg::model::checkpoint::{Metadata, Task};
+use flock_kg::model::init::initial_weights;
 use serde_json::Value;
 
 /// Ten triples and one duplicate: three countries that hang together, one that does not, and one lonely self-loop.
