@@ -35,16 +35,15 @@ pub(crate) fn rows(text: &str, separator: Separator) -> impl Iterator<Item = Tab
         .from_reader(text.as_bytes());
     let (mut line, mut seen) = (1, 0);
     // The text is UTF-8 and in memory, so no record fails.
-    let records = reader.into_records().map_while(Result::ok);
-    // A comment that ends the text without a line end comes as a record of one empty field.
-    records.filter(move |fields| !(commas && fields.len() == 1 && fields[0].is_empty())).map(move |fields| {
+    reader.into_records().map_while(Result::ok).filter_map(move |fields| {
         // The reader's own line is taken before line ends, blank lines and comments in front of the
         // row are skipped.
         let start = fields.position().map_or(seen, |p| p.byte() as usize);
         let start = start + skipped(&text[start..], commas);
         line += text[seen..start].matches('\n').count();
         seen = start;
-        TableRow { line, fields }
+        // A comment at the very end, without a line end, comes as an empty record.
+        (start < text.len()).then_some(TableRow { line, fields })
     })
 }
 
@@ -53,10 +52,10 @@ fn skipped(text: &str, comments: bool) -> usize {
     let mut rest = text;
     loop {
         rest = rest.trim_start_matches(['\r', '\n']);
-        match rest.split_once('\n') {
-            Some((comment, after)) if comments && comment.starts_with('#') => rest = after,
-            _ => return text.len() - rest.len(),
+        if !(comments && rest.starts_with('#')) {
+            return text.len() - rest.len();
         }
+        rest = rest.split_once('\n').map_or("", |(_, after)| after);
     }
 }
 
