@@ -25,6 +25,8 @@ pub struct Series {
     pub rings: Vec<(f64, f64)>,
     /// Whether the line stands out. It is drawn thicker, and over the others.
     pub bold: bool,
+    /// Area of each point's dot, from 0 to 1; all are small if empty.
+    pub sizes: Vec<f64>,
 }
 
 /// A point with a name.
@@ -66,8 +68,8 @@ pub fn lines_in(page: &mut Page, heights: (f64, f64), x: &Axis<'_>, y: &Axis<'_>
             path.join(" ")
         ));
         // A single point would be no line at all.
-        for (x, y) in at.iter().filter(|_| at.len() <= MOST_DOTS) {
-            let radius = width + 1.0;
+        for (i, (x, y)) in at.iter().enumerate().filter(|_| at.len() <= MOST_DOTS) {
+            let radius = s.sizes.get(i).map_or(width + 1.0, |size| 2.0 + 8.0 * size.sqrt());
             page.put(format_args!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"{colour}\"/>"));
         }
         for p in s.rings.iter().filter(finite) {

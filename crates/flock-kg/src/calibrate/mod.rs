@@ -14,7 +14,9 @@ mod summary;
 
 pub use file::{CalibrationError, Calibrations};
 pub use isotonic::Isotonic;
-pub use reliability::{Bin, bins, expected_error, svg};
+#[cfg(feature = "eval")]
+pub use reliability::svg;
+pub use reliability::{Bin, bins, expected_error};
 pub use summary::CalibrationSummary;
 
 use flock_graph::{Mask, Topology, Triple};

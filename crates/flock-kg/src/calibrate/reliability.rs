@@ -1,7 +1,5 @@
 //! Reliability: stated probabilities against how often they came true, in bins, as a number and as a picture.
 
-use std::fmt::Write;
-
 const BINS: usize = 10;
 
 /// The predictions whose probability lies in one tenth of 0 to 1.
@@ -37,76 +35,29 @@ pub fn expected_error(bins: &[Bin]) -> f64 {
     bins.iter().map(|b| b.count as f64 / total * (b.stated - b.observed).abs()).sum()
 }
 
-/// The diagram: what was stated across, what was observed up, before and after; the area of a dot is its count.
+/// Draws what was stated across and what was observed up, before and after. The area of a dot is its count.
+#[cfg(feature = "eval")]
 pub fn svg(title: &str, before: &[Bin], after: &[Bin]) -> String {
-    const SIZE: f64 = 360.0;
-    const LEFT: f64 = 60.0;
-    const TOP: f64 = 64.0;
-    let (x, y) = (|p: f64| LEFT + SIZE * p, |p: f64| TOP + SIZE * (1.0 - p));
-    let mut out = String::new();
-    let _ = write!(
-        out,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 480 490\" width=\"480\" height=\"490\" \
-         font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n\
-         <text x=\"{LEFT}\" y=\"24\" font-size=\"15\" font-weight=\"bold\">{}</text>\n",
-        title.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
-    );
-    for tick in 0..=5 {
-        let p = f64::from(tick) / 5.0;
-        let _ = writeln!(
-            out,
-            "<line x1=\"{LEFT}\" x2=\"{}\" y1=\"{1}\" y2=\"{1}\" stroke=\"#dddddd\"/>\
-             <text x=\"{2}\" y=\"{3}\" text-anchor=\"end\">{p:.1}</text>\
-             <text x=\"{4}\" y=\"{5}\" text-anchor=\"middle\">{p:.1}</text>",
-            x(1.0),
-            y(p),
-            LEFT - 8.0,
-            y(p) + 4.0,
-            x(p),
-            y(0.0) + 18.0
-        );
-    }
-    let _ = writeln!(
-        out,
-        "<path d=\"M{} {}L{} {}\" stroke=\"#888888\" stroke-dasharray=\"5 4\"/>\
-         <text x=\"{}\" y=\"{}\" text-anchor=\"middle\">stated probability</text>\
-         <text transform=\"translate(16 {}) rotate(-90)\" text-anchor=\"middle\">share that is true</text>",
-        x(0.0),
-        y(0.0),
-        x(1.0),
-        y(1.0),
-        x(0.5),
-        y(0.0) + 38.0,
-        y(0.5)
-    );
+    use flock_eval::chart::{Axis, Series, lines};
+
     let most = before.iter().chain(after).map(|b| b.count).max().unwrap_or(1).max(1) as f64;
-    for (place, (name, colour, bins)) in
-        [("before", "#d55e00", before), ("after", "#0072b2", after)].into_iter().enumerate()
-    {
+    let series = |name: &str, bins: &[Bin]| {
         let filled: Vec<&Bin> = bins.iter().filter(|b| b.count > 0).collect();
-        let points: Vec<String> = filled.iter().map(|b| format!("{:.1},{:.1}", x(b.stated), y(b.observed))).collect();
-        let _ = writeln!(
-            out,
-            "<text x=\"{}\" y=\"46\" fill=\"{colour}\">● {name}: error {:.3}</text>\
-             <polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.5\"/>",
-            LEFT + 170.0 * place as f64,
-            expected_error(bins),
-            points.join(" ")
-        );
-        for b in filled {
-            let radius = 2.0 + 8.0 * (b.count as f64 / most).sqrt();
-            let _ = writeln!(
-                out,
-                "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"{radius:.1}\" fill=\"{colour}\" fill-opacity=\"0.6\">\
-                 <title>{} predictions</title></circle>",
-                x(b.stated),
-                y(b.observed),
-                b.count
-            );
+        Series {
+            name: name.to_string(),
+            points: filled.iter().map(|b| (b.stated, b.observed)).collect(),
+            sizes: filled.iter().map(|b| (b.count as f64 / most).min(1.0)).collect(),
+            ..Series::default()
         }
-    }
-    out.push_str("</svg>\n");
-    out
+    };
+    let diagonal = Series { points: vec![(0.0, 0.0), (1.0, 1.0)], ..series("as stated", &[]) };
+    let errors = [before, after].map(expected_error);
+    let subtitle = format!(
+        "expected error {:.3} before, {:.3} after; the area of a dot is the number of predictions",
+        errors[0], errors[1]
+    );
+    let (x, y) = (Axis::from_zero_to("stated probability", 1.0), Axis::from_zero_to("share that is true", 1.0));
+    lines(title, &subtitle, &x, &y, &[series("after", after), series("before", before), diagonal])
 }
 
 #[cfg(test)]
@@ -122,7 +73,17 @@ mod tests {
         assert_eq!(expected_error(&super::bins(std::iter::empty())), 0.0);
         // One is in the last bin.
         assert_eq!(super::bins([(1.0, true)].into_iter())[9].count, 1);
+    }
+
+    #[test]
+    #[cfg(feature = "eval")]
+    fn the_picture_has_both_lines() {
+        let bins = bins([(0.15, true), (0.15, false), (0.95, true), (0.95, true)].into_iter());
         let picture = svg("a<b", &bins, &super::bins(std::iter::empty()));
         assert!(picture.contains("a&lt;b") && !picture.contains("NaN"));
+        // By hand above: an error of 0.2; nothing after.
+        assert!(picture.contains("expected error 0.200 before, 0.000 after"), "{picture}");
+        // Two bins of two each, the most there are: dots of radius 10.
+        assert_eq!(picture.matches("r=\"10\"").count(), 2);
     }
 }
