@@ -13,6 +13,11 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 use commands::Cli;
 
+// The allocator of musl has one lock for all threads.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     match Cli::parse().command.run() {
         Ok(()) => ExitCode::SUCCESS,

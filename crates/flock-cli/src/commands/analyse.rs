@@ -336,7 +336,7 @@ fn curves(
             name: name.clone(),
             points: tried.iter().map(at).collect(),
             rings: rings.get(i).copied().flatten().into_iter().collect(),
-            bold: false,
+            ..Series::default()
         })
         .collect();
     if all.len() > 1 {

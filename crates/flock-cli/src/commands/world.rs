@@ -109,8 +109,7 @@ fn picture(world: &World, seed: u64) -> String {
     let series = [("entities", entities), ("relations", relations)].map(|(name, counts)| Series {
         name: name.to_string(),
         points: ranked(counts),
-        rings: Vec::new(),
-        bold: false,
+        ..Series::default()
     });
     let most = series.iter().flat_map(|s| &s.points).map(|p| p.1).fold(1.0, f64::max);
     let ticks = |most: f64| (0..=6).map(|p| 10f64.powi(p)).filter(|t| *t <= most * 1.5).collect::<Vec<f64>>();
