@@ -8,7 +8,7 @@ use flock_kg::train::{PetalsConfig, PetalsProtocol, PetalsReport, petals as trai
 
 use crate::shared::failure::{Failure, error, json};
 use crate::shared::output::println;
-use crate::shared::training::{RunArgs, put, stopped, with_session};
+use crate::shared::training::{RunArgs, put, stopped, with_context};
 
 /// Arguments of `petals`.
 #[derive(clap::Args, Debug)]
@@ -60,8 +60,8 @@ pub fn run(args: PetalsArgs) -> Result<(), Failure> {
         return write_text(&path, &picture).map_err(error);
     }
     let dir = config.output.dir.clone().unwrap_or_else(|| PathBuf::from(format!("runs/petals-{}", config.seed)));
-    match with_session(&args.run, config.optimiser.precision.into(), config.threads, |session| {
-        train(&config, &dir, session)
+    match with_context(&args.run, config.optimiser.precision.into(), config.threads, |context| {
+        train(&config, &dir, context)
     })? {
         None => stopped(&dir.display().to_string()),
         Some(report) if args.run.json => println(&json(&report)?),

@@ -124,7 +124,7 @@ pub fn put(settings: &mut Settings, flag: &str, key: &str, value: Option<impl In
 pub fn run(args: &RunArgs, config: &TrainConfig, dir: PathBuf) -> Result<(), Failure> {
     let dir = config.output.dir.clone().unwrap_or(dir);
     let precision = config.optimiser.precision.into();
-    let summary = with_session(args, precision, config.threads, |session| train(config, &dir, session))?;
+    let summary = with_context(args, precision, config.threads, |context| train(config, &dir, context))?;
     if args.json {
         println(&json(&summary)?)?;
     } else {
@@ -160,7 +160,7 @@ pub fn stopped(dir: &str) -> ! {
 }
 
 /// Runs `work` with everything a run needs. The precision is that of the gradient; validation has the full one, as answers do.
-pub fn with_session<T>(
+pub fn with_context<T>(
     args: &RunArgs,
     precision: Precision,
     threads: Option<usize>,
@@ -172,7 +172,7 @@ pub fn with_session<T>(
     let mut gradient = FastGradient::new(models::engine(precision)?, threads).map_err(error)?;
     let stop = on_interrupt("stopping after this step")?;
     let mut progress = TrainBar::new();
-    let session = RunContext {
+    let context = RunContext {
         bundled: Some(flock_kg::bundled::default_checkpoint),
         gradient: &mut gradient,
         engine,
@@ -182,7 +182,7 @@ pub fn with_session<T>(
         stop: &stop,
         watch: &mut |event| progress.event(event),
     };
-    let result = work(session);
+    let result = work(context);
     progress.end();
     result.map_err(error)
 }
