@@ -21,9 +21,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     if let Some(check) = why.deletion {
         let random = check.random_mean.unwrap_or(0.0);
         println!(
-            "without {} edges of the best reasons: −{:.2}; without random ones: −{random:.2}",
-            check.edges.len(),
-            check.fall
+            "the logit falls by {:.2} without {} edges of the best reasons, and by {random:.2} without random ones",
+            check.fall,
+            check.edges.len()
         );
     }
 

@@ -1,6 +1,6 @@
 //! Lesson 4: make the model better on one graph, and see what it gained.
 //!
-//! A run has a directory and survives being killed: started again, it goes on.
+//! A run has a directory and survives being killed: started there again, it goes on. (This lesson begins anew each time.)
 //!
 //! ```text
 //! cargo run --release --example finetune

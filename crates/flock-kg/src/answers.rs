@@ -117,9 +117,9 @@ impl<'a> Answers<'a> {
         })
     }
 
-    /// The same with probabilities of a calibration, if it was made as this question was asked; else with the reason why not.
-    pub(crate) fn calibrated(mut self, by: &Calibration, graph: &Graph) -> Answers<'a> {
-        match by.check(&self.model.sha256, graph.topology(), self.walks, self.passes) {
+    /// The same with probabilities of a calibration, if it was made as this question is asked, with so many passes; else with the reason why not.
+    pub(crate) fn calibrated(mut self, by: &Calibration, graph: &Graph, passes: u32) -> Answers<'a> {
+        match by.check(&self.model.sha256, graph.topology(), self.walks, passes) {
             Ok(()) => {
                 self.answers.iter_mut().for_each(|a| a.probability = by.map.at(a.logit));
                 self.unreached.probability = by.map.at(self.unreached.logit);

@@ -1,6 +1,8 @@
 //! The only candidates of a question: a list of names, given or read from a file with one name per line.
 
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
 
 use flock_graph::{Graph, Names, UnknownName};
 use flock_model::checkpoint::Task;
@@ -81,6 +83,16 @@ impl Candidates {
             candidates.names.intern(name.as_ref());
         }
         candidates
+    }
+
+    /// Reads a file with one name per line.
+    ///
+    /// # Errors
+    /// As [`Candidates::read`].
+    pub fn open(path: &Path) -> Result<Candidates, CandidatesError> {
+        let name = path.display().to_string();
+        let file = File::open(path).map_err(|source| CandidatesError::Io { file: name.clone(), source })?;
+        Candidates::read(&name, file)
     }
 
     /// Reads one name per line; blank lines are skipped. `file` is the name of the source in errors.

@@ -78,6 +78,12 @@ pub enum AskError {
         /// For how many names near ones are looked up.
         limit: usize,
     },
+    /// A triple to explain or to score that has a `?` in it.
+    #[error("found ? in a triple, expected three names")]
+    BlankInTriple,
+    /// A list of candidates without a name.
+    #[error("the list of candidates is empty, expected at least one name")]
+    NoCandidates,
     /// A candidate that the graph does not have.
     #[error(transparent)]
     Candidate(#[from] UnknownCandidate),
@@ -123,6 +129,8 @@ pub enum AskRemedy {
     AddBlank,
     /// Name two of the three parts.
     NameTheOthers,
+    /// Name all three parts; which one is the answer is said apart.
+    NameAllThree,
     /// Use a model of this task.
     OtherModel(Task),
 }
@@ -133,6 +141,7 @@ impl AskError {
         match self {
             AskError::Blanks { found: 0 } => Some(AskRemedy::AddBlank),
             AskError::Blanks { .. } => Some(AskRemedy::NameTheOthers),
+            AskError::BlankInTriple => Some(AskRemedy::NameAllThree),
             AskError::NoModel { task, .. } => Some(AskRemedy::OtherModel(*task)),
             _ => None,
         }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use flock_graph::{Graph, Mask};
 use flock_model::checkpoint::Task;
 use flock_model::ensemble::{Ask, Asker};
-use flock_model::model::View;
+use flock_model::model::{ModelError, View};
 
 use crate::answers::{Answer, Answers};
 use crate::calibrate::{
@@ -23,6 +23,10 @@ use crate::question::{Blank, Question};
 
 /// The most passes of a question that has a budget and names no number.
 pub const MOST_PASSES: u32 = 4096;
+/// Passes of a stream that has no budget and names no number.
+pub const STREAM_PASSES: u32 = 16;
+/// Passes of an explanation that names no number.
+pub const EXPLAIN_PASSES: u32 = 4;
 
 impl Predictor {
     /// Asks about a graph. Options follow as builder methods of [`Inquiry`].
@@ -37,6 +41,7 @@ pub struct Inquiry<'a> {
     graph: &'a Graph,
     walks: Option<u32>,
     passes: Option<u32>,
+    pass_limit: u32,
     seed: u64,
     budget: Option<Duration>,
     top: usize,
@@ -58,6 +63,7 @@ impl<'a> Inquiry<'a> {
             graph,
             walks: None,
             passes: None,
+            pass_limit: u32::MAX,
             seed: 0,
             budget: None,
             top: 0,
@@ -79,10 +85,16 @@ impl<'a> Inquiry<'a> {
         self
     }
 
-    /// Asks so many times with fresh walks and takes the mean of the logits. By default once, or with a budget up to
-    /// [`MOST_PASSES`] times.
+    /// Asks so many times with fresh walks and takes the mean of the logits. By default once; with a budget up to
+    /// [`MOST_PASSES`] times, in a stream [`STREAM_PASSES`] times, for an explanation [`EXPLAIN_PASSES`] times.
     pub fn passes(mut self, passes: u32) -> Self {
         self.passes = Some(passes.max(1));
+        self
+    }
+
+    /// Makes at most so many passes, whatever the default would be.
+    pub fn pass_limit(mut self, most: u32) -> Self {
+        self.pass_limit = most.max(1);
         self
     }
 
@@ -151,11 +163,11 @@ impl<'a> Inquiry<'a> {
         self.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
     }
 
-    fn how(&self, named: &NamedModel) -> Ask {
-        let default = if self.budget.is_some() { MOST_PASSES } else { 1 };
+    /// The walks and passes of a question; `default` is the number of passes if none is named.
+    fn ask_settings(&self, named: &NamedModel, default: u32) -> Ask {
         Ask {
             walks: self.walks.unwrap_or_else(|| named.base_walks(self.graph)),
-            passes: self.passes.unwrap_or(default),
+            passes: self.passes.unwrap_or(default).min(self.pass_limit),
             seed: self.seed,
             options: named.model.walk_options(),
         }
@@ -175,6 +187,9 @@ impl<'a> Inquiry<'a> {
 
     fn candidates(&self, task: Task) -> Result<Option<Arc<[u32]>>, AskError> {
         let Some(among) = &self.among else { return Ok(None) };
+        if among.is_empty() {
+            return Err(AskError::NoCandidates);
+        }
         let ids = self.ids[task as usize].get_or_init(|| among.ids(self.graph, task).map(Into::into));
         Ok(Some(ids.clone()?))
     }
@@ -184,12 +199,24 @@ impl<'a> Inquiry<'a> {
     /// # Errors
     /// Not one `?`, a name that the graph does not have, or no model for this kind of question.
     pub fn plan(&self, question: [&str; 3]) -> Result<Plan, AskError> {
+        self.plan_passes(question, if self.budget.is_some() { MOST_PASSES } else { 1 })
+    }
+
+    /// As [`Inquiry::plan`], for a question that is answered pass by pass.
+    ///
+    /// # Errors
+    /// As [`Inquiry::plan`].
+    pub fn stream_plan(&self, question: [&str; 3]) -> Result<Plan, AskError> {
+        self.plan_passes(question, if self.budget.is_some() { MOST_PASSES } else { STREAM_PASSES })
+    }
+
+    fn plan_passes(&self, question: [&str; 3], default: u32) -> Result<Plan, AskError> {
         let question = self.parse(question)?;
         let task = question.task();
         let model = self.predictor.model(task)?.clone();
         Ok(Plan {
             question,
-            ask: self.how(&model),
+            ask: self.ask_settings(&model, default),
             model,
             budget: self.budget,
             top: self.top,
@@ -216,8 +243,8 @@ impl<'a> Inquiry<'a> {
     /// Not one `?`, a name that the graph does not have, or no model for this kind of question.
     pub fn ask<S: AsRef<str>>(&self, question: [S; 3]) -> Result<Answers<'a>, AskError> {
         let plan = self.plan(question.each_ref().map(AsRef::as_ref))?;
-        let passes = self.run(std::slice::from_ref(&plan))?;
-        self.answers(&plan, &passes[0])
+        let passes = self.run(std::slice::from_ref(&plan)).pop().unwrap_or(Err(AskError::Cancelled))?;
+        self.answers(&plan, &passes)
     }
 
     /// Answers several questions with all threads, in their order. Each fails or is answered on its own.
@@ -225,26 +252,13 @@ impl<'a> Inquiry<'a> {
         let plans: Vec<Result<Plan, AskError>> =
             questions.iter().map(|q| self.plan(q.each_ref().map(AsRef::as_ref))).collect();
         let good: Vec<Plan> = plans.iter().filter_map(|p| p.as_ref().ok()).cloned().collect();
-        match self.run(&good) {
-            Ok(passes) => {
-                let mut passes = passes.iter();
-                let answer = |plan: Result<Plan, AskError>| {
-                    let plan = plan?;
-                    self.answers(&plan, passes.next().ok_or(AskError::Cancelled)?)
-                };
-                plans.into_iter().map(answer).collect()
-            }
-            // A question that fails in the engine fails alone: asked one by one, the others are answered.
-            Err(_) if good.len() > 1 => questions.iter().map(|q| self.ask(q.each_ref().map(AsRef::as_ref))).collect(),
-            Err(e) => {
-                let mut e = Some(e);
-                let failed = |plan: Result<Plan, AskError>| match plan {
-                    Err(e) => Err(e),
-                    Ok(_) => Err(e.take().unwrap_or(AskError::Cancelled)),
-                };
-                plans.into_iter().map(failed).collect()
-            }
-        }
+        let mut passes = self.run(&good).into_iter();
+        let answer = |plan: Result<Plan, AskError>| {
+            let plan = plan?;
+            let passes = passes.next().unwrap_or(Err(AskError::Cancelled))?;
+            self.answers(&plan, &passes)
+        };
+        plans.into_iter().map(answer).collect()
     }
 
     /// Answers questions as they come, a group at a time that keeps all threads busy.
@@ -263,32 +277,43 @@ impl<'a> Inquiry<'a> {
         })
     }
 
-    /// How many questions keep all threads busy.
+    /// How many questions keep all threads busy: one, if there is a budget, since each then has all threads.
     pub fn group_size(&self) -> usize {
-        let passes = self.passes.unwrap_or(1) as usize;
+        if self.budget.is_some() {
+            return 1;
+        }
+        let passes = self.passes.unwrap_or(1).min(self.pass_limit) as usize;
         (2 * self.predictor.pool().current_num_threads()).div_ceil(passes)
     }
 
     /// Runs the passes of each plan.
-    fn run(&self, plans: &[Plan]) -> Result<Vec<Passes>, AskError> {
+    fn run(&self, plans: &[Plan]) -> Vec<Result<Passes, AskError>> {
         if self.budget.is_some() {
             return plans.iter().map(|plan| self.run_alone(plan)).collect();
         }
         let begin = Instant::now();
-        let mut passes: Vec<Passes> = plans.iter().map(|plan| plan.start(begin)).collect();
+        let mut passes: Vec<Result<Passes, AskError>> = plans.iter().map(|plan| Ok(plan.start(begin))).collect();
         for task in [Task::Entity, Task::Relation] {
             let picked: Vec<usize> = (0..plans.len()).filter(|&i| plans[i].question.task() == task).collect();
             let Some(&first) = picked.first() else { continue };
             let queries: Vec<_> = picked.iter().map(|&i| plans[i].question.query).collect();
             let go_on = || !self.is_cancelled();
-            let scores = self.asker(task)?.ask_passes_while(&queries, plans[first].ask, &go_on)?;
-            for (i, scores) in picked.into_iter().zip(scores) {
-                for (pass, scores) in (0..).zip(scores) {
-                    plans[i].add(self.graph, &mut passes[i], pass, scores);
+            let asked =
+                self.asker(task).and_then(|asker| Ok(asker.ask_passes_while(&queries, plans[first].ask, &go_on)?));
+            match asked {
+                Ok(scores) => {
+                    for (i, scores) in picked.into_iter().zip(scores) {
+                        let Ok(passes) = &mut passes[i] else { continue };
+                        for (pass, scores) in (0..).zip(scores) {
+                            plans[i].add(self.graph, passes, pass, scores);
+                        }
+                    }
                 }
+                // Plans are of this graph and this task, so the only thing that stops the passes is someone who cancels.
+                Err(_) => picked.into_iter().for_each(|i| passes[i] = Err(AskError::Cancelled)),
             }
         }
-        Ok(passes)
+        passes
     }
 
     /// Runs the passes of a plan one after the other, all threads on each.
@@ -332,13 +357,13 @@ impl<'a> Inquiry<'a> {
     /// # Errors
     /// Not one `?`, a name that the graph does not have, or no model for this kind of question.
     pub fn stream<S: AsRef<str>>(self, question: [S; 3]) -> Result<AnswerStream<'a>, AskError> {
-        let plan = self.plan(question.each_ref().map(AsRef::as_ref))?;
+        let plan = self.stream_plan(question.each_ref().map(AsRef::as_ref))?;
         let passes = plan.start(Instant::now());
         Ok(AnswerStream { inquiry: self, plan, passes, over: false })
     }
 
     /// Scores a triple as the answer to the question that leaves its tail blank. If the graph has the triple, it is hidden from the
-    /// walks: it would be its own best reason.
+    /// walks: it would be its own best reason. A budget does not count here.
     ///
     /// # Errors
     /// A name that the graph does not have, or no model for this kind of question.
@@ -359,7 +384,7 @@ impl<'a> Inquiry<'a> {
         let model = self.predictor.model(question.task())?.clone();
         let plan = Plan {
             question,
-            ask: self.how(&model),
+            ask: self.ask_settings(&model, 1),
             model,
             budget: None,
             top: 0,
@@ -381,7 +406,7 @@ impl<'a> Inquiry<'a> {
         }
         // Its rank counts all candidates; the list has those that were reached, and this one in any case.
         let all = plan.answers(self.graph, &passes)?;
-        let unreached = all.unreached;
+        let (unreached, spread) = (all.unreached, passes.scores().unreached.spread);
         let name = question.answer_name(self.graph, id);
         let found = all.into_iter().find(|a| a.id == id);
         Ok(found.unwrap_or(Answer {
@@ -390,7 +415,7 @@ impl<'a> Inquiry<'a> {
             name,
             logit: unreached.logit,
             probability: unreached.probability,
-            spread: None,
+            spread: (passes.count() > 1).then_some(spread),
             visits: (question.task() == Task::Entity).then_some(0),
             known,
             reason: None,
@@ -419,7 +444,7 @@ impl<'a> Inquiry<'a> {
     pub fn explain_plan(&self, triple: [&str; 3], blank: Blank) -> Result<ExplainPlan, AskError> {
         let (question, answer) = Question::of_triple(self.graph, triple, blank)?;
         let model = self.predictor.model(question.task())?.clone();
-        let ask = self.how(&model);
+        let ask = self.ask_settings(&model, EXPLAIN_PASSES);
         let calibration = self.calibrations[question.task() as usize].clone();
         let plan = Plan {
             question,
@@ -447,9 +472,13 @@ impl<'a> Inquiry<'a> {
         progress: &mut dyn FnMut(usize, usize) -> bool,
     ) -> Result<Option<CalibrationReport>, CalibrationError> {
         let named = self.predictor.model(task)?;
-        let ask = self.how(named);
-        let mut go_on = |done, of| progress(done, of) && !self.is_cancelled();
-        calibrate_model(&named.model, self.graph.topology(), self.predictor.pool(), options, ask, &mut go_on)
+        let ask = self.ask_settings(named, 1);
+        let (topology, pool, go_on) = (self.graph.topology(), self.predictor.pool(), || !self.is_cancelled());
+        let made = calibrate_model(&go_on, &named.model, topology, pool, options, ask, progress);
+        made.map_err(|e| match e {
+            CalibrationError::Model(ModelError::Stopped) => AskError::Cancelled.into(),
+            e => e,
+        })
     }
 }
 
@@ -502,10 +531,11 @@ impl<'a> Iterator for AnswerStream<'a> {
             return None;
         }
         let stepped = self.inquiry.step(&self.plan, &mut self.passes);
-        self.over = stepped.is_err() || self.passes.has_ended();
-        Some(stepped.and_then(|()| match self.passes.has_ended() {
+        let answers = stepped.and_then(|()| match self.passes.has_ended() {
             true => self.inquiry.answers(&self.plan, &self.passes),
             false => self.plan.answers(self.inquiry.graph, &self.passes),
-        }))
+        });
+        self.over = answers.is_err() || self.passes.has_ended();
+        Some(answers)
     }
 }

@@ -44,7 +44,7 @@ pub use flock_graph::Graph;
 pub use flock_kernels::Precision;
 pub use flock_model::ModelName;
 pub use flock_model::checkpoint::Task;
-pub use inquiry::{AnswerStream, ExplainPlan, Inquiry, MOST_PASSES};
+pub use inquiry::{AnswerStream, EXPLAIN_PASSES, ExplainPlan, Inquiry, MOST_PASSES, STREAM_PASSES};
 pub use passes::{Passes, StopReason};
 pub use plan::Plan;
 pub use predictor::{NamedModel, Predictor, PredictorBuilder};

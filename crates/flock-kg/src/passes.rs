@@ -7,6 +7,9 @@ use flock_model::ensemble::{Scores, Tally, combine};
 use flock_model::model::PassScores;
 use serde::Serialize;
 
+/// Says, between passes, whether anybody still waits.
+pub type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
+
 /// The order at the top counts as settled once it has stayed the same for so many passes, and for half of all.
 pub const STEADY: u32 = 4;
 

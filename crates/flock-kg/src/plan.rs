@@ -71,12 +71,17 @@ impl Plan {
         (walks * self.ask.options.length * self.model.model.meta().updates) as u64
     }
 
+    /// Walk positions of looking for reasons after so many passes; 0 if none are wanted.
+    pub fn reason_positions(&self) -> u64 {
+        u64::from(if self.reasons { self.most_passes().min(EXPLAINED_PASSES) } else { 0 }) * self.positions()
+    }
+
     /// Begins to count passes; a budget is counted from `begin`.
     pub fn start(&self, begin: Instant) -> Passes {
         Passes::new(self.most_passes(), self.budget, begin)
     }
 
-    /// Runs one pass. The graph must be the one of the plan.
+    /// Runs one pass. The graph must be the one of the plan, or a later state of it that has all of its names.
     pub fn pass(&self, graph: &Graph, pass: u32, buffers: &mut PassBuffers, parallelism: Parallelism) -> PassScores {
         let view = View { topology: graph.topology(), mask: None };
         let draw = Draw { walks: self.ask.walks, seed: self.ask.seed, pass, options: self.ask.options };
@@ -140,7 +145,9 @@ impl Plan {
         let mut answers = Answers::new(graph, &self.question, &scores, &self.listing(), &ask, name)?;
         answers.stopped = passes.reason();
         if let Some(calibration) = &self.calibration {
-            answers = answers.calibrated(calibration, graph);
+            // Without a budget the last count is known, so that interim answers are calibrated if the last ones are.
+            let count = if self.budget.is_some() { ask.passes } else { self.most_passes() };
+            answers = answers.calibrated(calibration, graph, count);
         }
         Ok(answers)
     }

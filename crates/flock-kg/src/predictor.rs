@@ -173,6 +173,11 @@ impl Predictor {
         if self.given { self.open().map(|m| m.name.task).collect() } else { vec![Task::Entity, Task::Relation] }
     }
 
+    /// The tasks that a command works on if none is named: those of the given models, or entities.
+    pub fn default_tasks(&self) -> Vec<Task> {
+        if self.given { self.tasks() } else { vec![Task::Entity] }
+    }
+
     /// Whether models were given; otherwise the bundled ones answer.
     pub fn has_given_models(&self) -> bool {
         self.given

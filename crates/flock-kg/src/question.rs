@@ -8,6 +8,8 @@
 //!
 //! `?` is always the blank: an entity or relation that is named `?` cannot be asked about.
 
+use std::str::FromStr;
+
 use flock_graph::{Graph, NameKind, Topology, Triple, UnknownName};
 use flock_walk::WalkQuery;
 
@@ -28,6 +30,19 @@ pub enum Blank {
     /// `h r ?`
     #[default]
     Tail,
+}
+
+impl FromStr for Blank {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Blank, String> {
+        match text {
+            "head" => Ok(Blank::Head),
+            "relation" => Ok(Blank::Relation),
+            "tail" => Ok(Blank::Tail),
+            _ => Err("expected head, relation or tail".to_string()),
+        }
+    }
 }
 
 impl Blank {
@@ -105,6 +120,9 @@ impl Question {
     /// # Errors
     /// A name that the graph does not have.
     pub fn of_triple(graph: &Graph, triple: [&str; 3], blank: Blank) -> Result<(Question, u32), AskError> {
+        if triple.contains(&BLANK) {
+            return Err(AskError::BlankInTriple);
+        }
         let mut texts = triple;
         let answer = std::mem::replace(&mut texts[blank as usize], BLANK);
         let question = Question::parse(graph, texts)?;

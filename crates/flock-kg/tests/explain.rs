@@ -117,7 +117,8 @@ fn the_planted_edges_come_first_and_matter() {
     // The same model, calibrated on the graph: the error falls, and the file comes back as it was.
     let ask = Ask { walks: 16, passes: 1, seed: 3, options: model.walk_options() };
     let options = CalibrateOptions { queries: 20, top: 10 };
-    let calibrated = calibrate(&model, graph.topology(), &pool, &options, ask, &mut |_, _| true).unwrap().unwrap();
+    let calibrated =
+        calibrate(&|| true, &model, graph.topology(), &pool, &options, ask, &mut |_, _| true).unwrap().unwrap();
     let c = &calibrated.calibration;
     eprintln!("error {} → {}, {} of {}", c.error_before, c.error_after, c.positives, c.samples);
     assert!(c.error_after < c.error_before && c.positives > 0 && c.queries == 20);

@@ -3,8 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use flock_kg::calibrate::CalibrationError;
 use flock_kg::{
-    AskError, AskRemedy, Blank, ExplainOptions, Graph, Predictor, PredictorError, StopReason, Task, bundled,
+    AskError, AskRemedy, Blank, CalibrateOptions, Calibrations, EXPLAIN_PASSES, ExplainOptions, Graph, Predictor,
+    PredictorError, StopReason, Task, bundled,
 };
 
 fn graph() -> Graph {
@@ -150,6 +152,58 @@ fn near_names_are_looked_up_for_so_many_only() {
     assert!(matches!(&replies[0], Err(AskError::Unknown(name)) if name.near == ["Spain"]));
     let second = replies[1].as_ref().unwrap_err().to_string();
     assert_eq!(second, r#"unknown entity "Spian"; near names are looked up for 1 only"#);
+}
+
+/// A budget is for questions: what has no budget of its own does not run the many passes that a budget allows.
+#[test]
+fn a_budget_leaves_scores_and_explanations_alone() {
+    let (graph, predictor) = (graph(), predictor(2));
+    let inquiry = || predictor.on(&graph).walks(16).budget(Duration::ZERO);
+    let triple = ["Portugal", "borders", "Spain"];
+    assert_eq!(inquiry().score(triple).unwrap(), predictor.on(&graph).walks(16).score(triple).unwrap());
+    let options = ExplainOptions { check: false, ..ExplainOptions::default() };
+    assert_eq!(inquiry().explain(triple, Blank::Tail, &options).unwrap().passes, EXPLAIN_PASSES);
+    // Questions with a budget have all threads each, so they are answered one by one.
+    assert_eq!((inquiry().group_size(), predictor.on(&graph).group_size()), (1, 4));
+    // A limit holds for whatever the default would be.
+    assert_eq!(predictor.on(&graph).walks(16).pass_limit(2).stream(QUESTIONS[0]).unwrap().count(), 2);
+}
+
+#[test]
+fn what_is_no_list_and_no_triple_is_refused() {
+    let (graph, predictor) = (graph(), predictor(1));
+    let inquiry = predictor.on(&graph).among(Vec::<String>::new());
+    assert!(matches!(inquiry.ask(QUESTIONS[0]), Err(AskError::NoCandidates)));
+    for triple in [["?", "borders", "Spain"], ["Portugal", "borders", "?"]] {
+        let refused = predictor.on(&graph).score(triple).unwrap_err();
+        assert_eq!(
+            (refused.to_string().as_str(), refused.remedy()),
+            ("found ? in a triple, expected three names", Some(AskRemedy::NameAllThree))
+        );
+    }
+    // A score says how far it spreads, whether a walk reached the answer or not.
+    let far = predictor.on(&graph).walks(1).passes(2).score(["Iceland", "borders", "Chad"]).unwrap();
+    assert!(far.spread.is_some(), "{far:?}");
+}
+
+/// Interim answers of a stream are calibrated if the last ones are.
+#[test]
+fn a_stream_is_calibrated_throughout_or_not_at_all() {
+    let (graph, predictor) = (graph(), predictor(2));
+    let options = CalibrateOptions { queries: 20, top: 10 };
+    let inquiry = || predictor.on(&graph).walks(8);
+    let made = inquiry().passes(1).calibrate(Task::Entity, &options, &mut |_, _| true).unwrap().unwrap();
+    let mut calibrations = Calibrations::default();
+    calibrations.set(Task::Entity, made.calibration);
+    let stream = |passes| {
+        let steps = inquiry().calibrations(&calibrations).passes(passes).stream(QUESTIONS[0]).unwrap();
+        steps.map(|step| step.unwrap().calibration.is_some()).collect::<Vec<_>>()
+    };
+    assert_eq!((stream(1), stream(2)), (vec![true], vec![false, false]));
+    // Cancelling stops a calibration between two passes.
+    let cancel = AtomicBool::new(true);
+    let cancelled = inquiry().cancel(&cancel).calibrate(Task::Entity, &options, &mut |_, _| true);
+    assert!(matches!(cancelled, Err(CalibrationError::Ask(AskError::Cancelled))));
 }
 
 /// IRIs are shown by their prefix, the same everywhere: every reply says how.

@@ -5,7 +5,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use flock_kg::graph::Graph;
 use flock_kg::model::PassBuffers;
@@ -32,9 +32,9 @@ pub struct QuestionJob {
     graph: Arc<Graph>,
     work: Arc<Work>,
     plans: Vec<Plan>,
-    stream: bool,       // replies are sent after every pass
-    firsts: Vec<usize>, // the first unit of each question, and the end
-    before: Vec<u64>,   // the positions of all questions before each, and of all
+    stream: bool,             // replies are sent after every pass
+    units: Vec<(usize, u32)>, // question and pass of each unit
+    before: Vec<u64>,         // the positions of all units before each, and of all
     passes: Vec<Mutex<Passes>>,
     open: AtomicUsize,
     over: AtomicBool,
@@ -56,18 +56,20 @@ impl QuestionJob {
         messages: UnboundedSender<Message>,
         permit: OwnedSemaphorePermit,
     ) -> Arc<QuestionJob> {
-        let firsts = std::iter::once(0).chain(plans.iter().scan(0, |sum, plan| {
-            *sum += plan.most_passes() as usize;
-            Some(*sum)
-        }));
-        let before = std::iter::once(0).chain(plans.iter().scan(0, |sum, plan| {
-            *sum += u64::from(plan.most_passes()) * plan.positions();
+        let mut units: Vec<(usize, u32)> =
+            plans.iter().enumerate().flat_map(|(q, plan)| (0..plan.most_passes()).map(move |pass| (q, pass))).collect();
+        if plans.iter().any(|plan| plan.budget().is_some()) {
+            // The questions share the time, so their passes take turns.
+            units.sort_by_key(|&(q, pass)| (pass, q));
+        }
+        let before = std::iter::once(0).chain(units.iter().scan(0, |sum, &(q, _)| {
+            *sum += plans[q].positions();
             Some(*sum)
         }));
         let begin = Instant::now();
         Arc::new(QuestionJob {
-            firsts: firsts.collect(),
             before: before.collect(),
+            units,
             passes: plans.iter().map(|plan| Mutex::new(plan.start(begin))).collect(),
             open: AtomicUsize::new(plans.len()),
             over: AtomicBool::new(false),
@@ -93,16 +95,11 @@ impl QuestionJob {
             self.unread.fetch_sub(reply.len(), Ordering::Relaxed);
         }
     }
-
-    /// The question of a unit.
-    fn question(&self, unit: usize) -> usize {
-        self.firsts.partition_point(|first| *first <= unit) - 1
-    }
 }
 
 impl Job for QuestionJob {
     fn units(&self) -> usize {
-        *self.firsts.last().unwrap_or(&0)
+        self.units.len()
     }
 
     fn is_over(&self) -> bool {
@@ -110,12 +107,7 @@ impl Job for QuestionJob {
     }
 
     fn positions(&self, units: Range<usize>) -> u64 {
-        let until = |unit: usize| {
-            let q = self.question(unit);
-            let passes = (unit - self.firsts[q]) as u64;
-            self.before[q] + self.plans.get(q).map_or(0, |plan| passes * plan.positions())
-        };
-        until(units.end) - until(units.start)
+        self.before[units.end] - self.before[units.start]
     }
 
     fn broken(&self) {
@@ -123,19 +115,20 @@ impl Job for QuestionJob {
         self.cancel();
     }
 
-    fn run(&self, unit: usize, buffers: &mut PassBuffers, parallelism: Parallelism) {
-        let q = self.question(unit);
+    fn run(&self, unit: usize, buffers: &mut PassBuffers, parallelism: Parallelism) -> Option<Duration> {
+        let (q, pass) = self.units[unit];
         let (plan, graph) = (&self.plans[q], &*self.graph);
-        let pass = (unit - self.firsts[q]) as u32;
         let passes = || self.passes[q].lock().unwrap_or_else(|e| e.into_inner());
         if passes().has_ended() {
-            return;
+            return None;
         }
+        let begin = Instant::now();
         let scores = plan.pass(graph, pass, buffers, parallelism);
+        let took = Some(begin.elapsed());
 
         let mut passes = passes();
         if passes.has_ended() {
-            return;
+            return took;
         }
         let added = plan.add(graph, &mut passes, pass, scores);
         if passes.has_ended() {
@@ -143,7 +136,7 @@ impl Job for QuestionJob {
             drop(passes); // reasons take a while, and other threads look whether there is something left to do
             let reply = self.work.install(|| plan.answers_with_reasons(graph, &ended, Some(&self.over)));
             if matches!(reply, Err(AskError::Cancelled)) {
-                return; // reasons that were given up half-way are no failure; the deadline says what there is to say
+                return took; // whoever has cancelled waits for no answer
             }
             let _ = self.messages.send(Message::Final(q, reply.map(|answers| to_json(&answers))));
             if self.open.fetch_sub(1, Ordering::AcqRel) == 1 {
@@ -159,6 +152,7 @@ impl Job for QuestionJob {
             // Under the lock, so that replies leave in the order of their passes.
             let _ = self.messages.send(Message::Interim(reply));
         }
+        took
     }
 }
 
@@ -190,14 +184,11 @@ impl<F: FnOnce() + Send> Job for SingleJob<F> {
         self.positions * units.len() as u64
     }
 
-    fn units_are_passes(&self) -> bool {
-        false
-    }
-
-    fn run(&self, _: usize, _: &mut PassBuffers, _: Parallelism) {
+    fn run(&self, _: usize, _: &mut PassBuffers, _: Parallelism) -> Option<Duration> {
         let work = self.work.lock().unwrap_or_else(|e| e.into_inner()).take();
         if let Some(work) = work {
             work();
         }
+        None
     }
 }

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flock_kg::model::PassBuffers;
 use flock_kg::model::update::Parallelism;
@@ -18,16 +18,13 @@ use flock_kg::model::update::Parallelism;
 pub trait Job: Send + Sync {
     /// How many units there are; they are run once each, in any order and at the same time.
     fn units(&self) -> usize;
-    /// Runs one unit. With [`Parallelism::Pool`] the current rayon pool may be used.
-    fn run(&self, unit: usize, buffers: &mut PassBuffers, parallelism: Parallelism);
+    /// Runs one unit. With [`Parallelism::Pool`] the current rayon pool may be used. Returns how long the unit's pass took; nothing
+    /// if there was nothing left to do, or if the unit is no pass.
+    fn run(&self, unit: usize, buffers: &mut PassBuffers, parallelism: Parallelism) -> Option<Duration>;
     /// Whether nobody waits for the rest.
     fn is_over(&self) -> bool;
     /// Walk positions of some units: walks × length × updates of each pass. The time of a unit grows with them.
     fn positions(&self, units: Range<usize>) -> u64;
-    /// Whether the time of a unit says what a pass takes.
-    fn units_are_passes(&self) -> bool {
-        true
-    }
     /// Hears that a unit has panicked.
     fn broken(&self) {}
 }
@@ -153,24 +150,22 @@ impl Work {
             state.busy += 1;
             state.running += positions;
             drop(state);
-            let begin = Instant::now();
             // A panic would be a bug of ours; it must not take the thread with it, and the job's asker hears of it.
             let ran = catch_unwind(AssertUnwindSafe(|| match parallelism {
                 Parallelism::Pool => self.pool.install(|| job.run(unit, &mut buffers, Parallelism::Pool)),
                 Parallelism::OneThread => job.run(unit, &mut buffers, Parallelism::OneThread),
             }));
-            let took = begin.elapsed();
-            if ran.is_err() {
+            let took = ran.unwrap_or_else(|_| {
                 buffers = PassBuffers::default();
                 job.broken();
-            }
-            let measured = ran.is_ok() && job.units_are_passes();
+                None
+            });
             drop(job);
             self.units.fetch_add(1, Ordering::Relaxed);
             state = self.lock();
             state.busy -= 1;
             state.running -= positions;
-            if measured {
+            if let Some(took) = took {
                 let threads = if parallelism == Parallelism::Pool { self.pool.current_num_threads() } else { 1 };
                 state.pace.note(positions, took * threads as u32);
             }
@@ -196,10 +191,12 @@ mod tests {
         fn units(&self) -> usize {
             self.units
         }
-        fn run(&self, unit: usize, _: &mut PassBuffers, _: Parallelism) {
+        fn run(&self, unit: usize, _: &mut PassBuffers, _: Parallelism) -> Option<Duration> {
             self.ran.lock().unwrap().push(unit);
             self.done.lock().unwrap().send(unit).unwrap();
             assert!(unit != 3, "unit 3 fails");
+            // Unit 0 has a pass; the others found nothing to do.
+            (unit == 0).then_some(Duration::from_millis(20))
         }
         fn is_over(&self) -> bool {
             self.over.load(Ordering::Relaxed)
@@ -236,6 +233,9 @@ mod tests {
         while work.lock().busy > 0 {
             std::thread::yield_now();
         }
+        // What took no pass says nothing of what a pass takes: two units of ten positions and 20 ms (on one thread or two) count.
+        let pace = work.lock().pace;
+        assert!((18.0..=20.0).contains(&pace.positions) && pace.nanos >= 37.5e6, "{pace:?}");
         assert_eq!(jobs.iter().map(|j| j.broken.load(Ordering::Relaxed)).collect::<Vec<_>>(), [true, true, false]);
         work.close();
     }
@@ -251,7 +251,9 @@ mod tests {
         fn units(&self) -> usize {
             self.units
         }
-        fn run(&self, _: usize, _: &mut PassBuffers, _: Parallelism) {}
+        fn run(&self, _: usize, _: &mut PassBuffers, _: Parallelism) -> Option<Duration> {
+            None
+        }
         fn is_over(&self) -> bool {
             self.over
         }

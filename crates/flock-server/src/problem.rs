@@ -190,6 +190,10 @@ impl From<AskError> for Problem {
                 Problem::bad(format!("expected one ? among head, relation and tail, found {found}"))
                     .remedy("put ? in the place of the answer and names in the other two")
             }
+            AskError::BlankInTriple => {
+                Problem::bad(e).remedy("name head, relation and tail; blank says which is the answer")
+            }
+            AskError::NoCandidates => Problem::bad(e).remedy("put names into among, or leave it out to rank all"),
             AskError::NoModel { task, .. } => {
                 let asked = if task == Task::Entity { "for a head or a tail" } else { "for a relation" };
                 let error = format!("this server has no {task} model and answers no questions {asked}");

@@ -83,8 +83,7 @@ pub fn run(args: CalibrateArgs) -> Result<(), Failure> {
     let tasks: Vec<Task> = match args.task.as_deref() {
         Some("relation") => vec![Task::Relation],
         Some(_) => vec![Task::Entity],
-        None if predictor.has_given_models() => predictor.tasks(),
-        None => vec![Task::Entity],
+        None => predictor.default_tasks(),
     };
     let mut made = Vec::new();
     for &task in &tasks {

@@ -105,8 +105,7 @@ pub fn run(args: EvalArgs) -> Result<(), Failure> {
     let tasks = match args.task {
         Some(TaskArg::Entity) => vec![Task::Entity],
         Some(TaskArg::Relation) => vec![Task::Relation],
-        None if predictor.has_given_models() => predictor.tasks(),
-        None => vec![Task::Entity],
+        None => predictor.default_tasks(),
     };
     for task in &tasks {
         predictor.model(*task).map_err(error)?;

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flock_kg::eval::results::write_text;
 use flock_kg::explain::svg;
 use flock_kg::{Blank, ExplainOptions, Explanation};
@@ -35,8 +36,9 @@ pub struct ExplainArgs {
     /// Tail entity
     pub tail: String,
     /// Which of the three is taken as the answer
-    #[arg(long, default_value = "tail", value_parser = ["head", "relation", "tail"])]
-    pub blank: String,
+    #[arg(long, default_value = "tail", value_parser = PossibleValuesParser::new(["head", "relation", "tail"])
+        .try_map(|s| s.parse::<Blank>()))]
+    pub blank: Blank,
     /// Reasons to list
     #[arg(long, short = 'k', value_name = "K", default_value_t = 5, value_parser = parse::positive)]
     pub top: usize,
@@ -58,9 +60,9 @@ pub struct ExplainArgs {
     /// Base walk count n [default: by the size of the graph]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16384))]
     pub walks: Option<u32>,
-    /// Passes with fresh walks
-    #[arg(long, value_name = "P", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=4096))]
-    pub passes: u32,
+    /// Passes with fresh walks [default: 4]
+    #[arg(long, value_name = "P", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub passes: Option<u32>,
     /// Calibrations to use [default: GRAPH.calibration.json, if there is one]
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
@@ -77,14 +79,12 @@ pub struct ExplainArgs {
 /// Explains one answer.
 pub fn run(args: ExplainArgs) -> Result<(), Failure> {
     let predictor = args.model.predictor()?;
-    let (graph, _) = load::graph(&args.graph)?;
     let calibrations = calibrations::find(args.calibration.as_deref(), &args.graph.graph)?;
-    let blank = match args.blank.as_str() {
-        "head" => Blank::Head,
-        "relation" => Blank::Relation,
-        _ => Blank::Tail,
-    };
-    let mut inquiry = predictor.on(&graph).passes(args.passes).seed(args.seed).calibrations(&calibrations);
+    let (graph, _) = load::graph(&args.graph)?;
+    let mut inquiry = predictor.on(&graph).seed(args.seed).calibrations(&calibrations);
+    if let Some(passes) = args.passes {
+        inquiry = inquiry.passes(passes);
+    }
     if let Some(walks) = args.walks {
         inquiry = inquiry.walks(walks);
     }
@@ -96,7 +96,7 @@ pub fn run(args: ExplainArgs) -> Result<(), Failure> {
         draws: args.draws,
     };
     let triple = [&args.head, &args.relation, &args.tail];
-    let explanation = inquiry.explain(triple, blank, &options).map_err(error)?;
+    let explanation = inquiry.explain(triple, args.blank, &options).map_err(error)?;
     if let Some(why) = &explanation.calibration_unused {
         calibrations::warn_unused(args.calibration.as_deref(), &args.graph.graph, why);
     }

@@ -1,7 +1,6 @@
 //! `flock-kg predict`: one question, or a batch of them.
 
 use std::cell::Cell;
-use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -68,7 +67,7 @@ pub struct PredictArgs {
     #[arg(long, short = 'k', value_name = "K", default_value_t = 10)]
     pub top: usize,
     /// Leave out answers that the graph already has
-    #[arg(long)]
+    #[arg(long, alias = "only-new")]
     pub novel: bool,
     /// Candidates: only the names in this file, one per line; all of them are ranked
     #[arg(long, value_name = "FILE")]
@@ -84,7 +83,7 @@ pub struct PredictArgs {
     #[arg(long, value_name = "TIME", value_parser = parse::duration)]
     pub budget: Option<Duration>,
     /// One line of reason for each answer: the way from the query that weighed most
-    #[arg(long)]
+    #[arg(long, alias = "reasons")]
     pub explain: bool,
     /// Calibrations to use [default: GRAPH.calibration.json, if there is one]
     #[arg(long, value_name = "FILE")]
@@ -119,8 +118,8 @@ pub fn run(args: PredictArgs) -> Result<(), Failure> {
     let predictor = args.model.predictor()?;
     let among = args.among.as_deref().map(candidates).transpose()?;
     let rows = args.queries.as_deref().map(batch::read).transpose()?;
-    let (graph, _) = load::graph(&args.graph)?;
     let calibrations = calibrations::find(args.calibration.as_deref(), &args.graph.graph)?;
+    let (graph, _) = load::graph(&args.graph)?;
     let mut inquiry = predictor.on(&graph).seed(args.seed).top(args.top).only_new(args.novel).reasons(args.explain);
     inquiry = inquiry.calibrations(&calibrations);
     if let Some(walks) = args.walks {
@@ -164,12 +163,9 @@ pub fn run(args: PredictArgs) -> Result<(), Failure> {
 
 /// The names of `--among`.
 fn candidates(path: &Path) -> Result<Arc<Candidates>, Failure> {
-    let read = if path == Path::new("-") {
-        Candidates::read("<stdin>", io::stdin())
-    } else {
-        let name = path.display().to_string();
-        let file = fs::File::open(path).map_err(|e| format!("{name}: cannot read: {e}"))?;
-        Candidates::read(&name, file)
+    let read = match path == Path::new("-") {
+        true => Candidates::read("<stdin>", io::stdin()),
+        false => Candidates::open(path),
     };
     Ok(Arc::new(read.map_err(error)?))
 }

@@ -141,9 +141,14 @@ fn dataset_advice(remedy: &DatasetRemedy) -> String {
 /// What to do about an error of the library, in the terms of the command line.
 fn own_hint(e: &(dyn Error + 'static)) -> Option<&'static str> {
     if let Some(e) = e.downcast_ref::<AskError>() {
+        // An error that stands for another has no source of its own to look at.
+        if let AskError::Predictor(e) = e {
+            return own_hint(&**e);
+        }
         return match e.remedy()? {
             AskRemedy::AddBlank => Some("put '?' (quoted, or the shell may expand it) where the answer goes"),
             AskRemedy::NameTheOthers => Some("name the other two"),
+            AskRemedy::NameAllThree => Some("name head, relation and tail; --blank says which is the answer"),
             AskRemedy::OtherModel(_) => Some("give --model one trained for that task"),
             _ => None,
         };
@@ -158,6 +163,7 @@ fn own_hint(e: &(dyn Error + 'static)) -> Option<&'static str> {
     }
     if let Some(e) = e.downcast_ref::<CalibrationError>() {
         return match e {
+            CalibrationError::Ask(e) => own_hint(e),
             CalibrationError::TooFew { .. } => Some("--queries, --top"),
             CalibrationError::Format { .. } => Some("run calibrate again, or remove the file"),
             _ => None,

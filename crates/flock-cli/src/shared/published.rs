@@ -45,7 +45,8 @@ impl Numbers {
             }
             Numbers::File(path) => {
                 let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().to_lowercase());
-                let task = [Task::Entity, Task::Relation].into_iter().find(|t| name.contains(&t.to_string()));
+                let words = || name.split(|c: char| !c.is_alphanumeric());
+                let task = [Task::Entity, Task::Relation].into_iter().find(|t| words().any(|w| w == t.to_string()));
                 vec![(task, PublishedNumbers::read(path).map_err(error)?)]
             }
         })

@@ -23,9 +23,10 @@ use flock_graph::{Mask, Topology, Triple};
 use flock_walk::{Key, Order, WalkQuery};
 use serde::{Deserialize, Serialize};
 
+use crate::passes::GoOn;
 use crate::ranking::{Listing, Ranking};
 use flock_model::checkpoint::Task;
-use flock_model::ensemble::{Ask, Asker};
+use flock_model::ensemble::{Ask, Asker, combine};
 use flock_model::hide::{Hide, hidden};
 use flock_model::model::{Model, View};
 
@@ -137,8 +138,9 @@ pub struct CalibrationReport {
 }
 
 /// Calibrates a model on a graph. `progress` is told how many questions are done, of how many; if it answers false the rest is
-/// left and there is no result.
+/// left and there is no result. Goes on as long as `go_on`, which is looked at before each pass.
 pub fn calibrate(
+    go_on: GoOn<'_>,
     model: &Model,
     topology: &Topology,
     pool: &rayon::ThreadPool,
@@ -158,7 +160,8 @@ pub fn calibrate(
     let queries: Vec<WalkQuery> = held.iter().enumerate().map(|(i, t)| question(topology, task, *t, i)).collect();
     let mut samples: Vec<Vec<(f64, bool)>> = Vec::new(); // per question
     for chunk in queries.chunks(4 * pool.current_num_threads()) {
-        for (query, scores) in chunk.iter().zip(asker.ask(chunk, ask)?) {
+        for (query, passes) in chunk.iter().zip(asker.ask_passes_while(chunk, ask, go_on)?) {
+            let scores = combine(&passes);
             let (answers, candidates) = answers(topology, query);
             let seen: Vec<u32> = answers.iter().filter(|(_, id)| !mask.hides(*id)).map(|(a, _)| *a).collect();
             let listing = Listing { top: options.top, only_new: true, among: None };

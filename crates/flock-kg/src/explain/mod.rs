@@ -52,8 +52,7 @@ impl Default for ExplainOptions {
     }
 }
 
-/// Says, between passes, whether anybody still waits.
-pub type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
+pub use crate::passes::GoOn;
 
 /// A way from the query to the answer, and how much it weighed.
 #[derive(Clone, Debug, PartialEq)]

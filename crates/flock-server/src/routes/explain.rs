@@ -16,6 +16,9 @@ use crate::ask::{SingleJob, to_json};
 use crate::jobs::Job;
 use crate::problem::Problem;
 
+/// The most passes of an explanation.
+const MOST_PASSES: u32 = 16;
+
 /// An answer to explain.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -32,7 +35,7 @@ pub struct ExplainRequest {
     pub top: Option<usize>,
     /// Base walk count n; by the size of the graph if left out.
     pub walks: Option<u32>,
-    /// Passes, 4 if left out.
+    /// Passes, 4 if left out; at most 16.
     pub passes: Option<u32>,
     /// Seed of the walks.
     #[serde(default)]
@@ -82,13 +85,13 @@ pub async fn explain(State(app): SharedApp, request: Request) -> Result<Response
     let live = app.live(r.graph.as_deref())?;
     let graph = live.graph();
     let permit = app.admit()?;
-    let passes = within("passes", r.passes, 4, 1, app.limits.passes.min(16))?;
     let top = within("top", r.top, 5, 1, 1000)?;
     let options = ExplainOptions { top, check: r.check, ..ExplainOptions::default() };
     let (app_there, live_there, of) = (app.clone(), live.clone(), graph.clone());
     // Near names of a misspelt one take a while.
     let parse = move || -> Result<(ExplainPlan, OwnedSemaphorePermit), Problem> {
-        let inquiry = app_there.inquiry(&live_there, &of, r.walks, passes, r.seed)?;
+        let inquiry =
+            app_there.inquiry(&live_there, &of, r.walks, r.passes, r.seed, app_there.limits.passes.min(MOST_PASSES))?;
         Ok((inquiry.explain_plan(r.triple.each_ref().map(String::as_str), r.blank.into())?, permit))
     };
     let (plan, permit) = tokio::task::spawn_blocking(parse).await.map_err(broken)??;

@@ -105,14 +105,18 @@ impl App {
         live: &Live,
         graph: &'a Graph,
         walks: Option<u32>,
-        passes: u32,
+        passes: Option<u32>,
         seed: u64,
+        most_passes: u32,
     ) -> Result<Inquiry<'a>, Problem> {
-        let inquiry = self.predictor.on(graph).passes(passes).seed(seed).calibrations(&live.calibrations);
-        Ok(match walks {
-            Some(_) => inquiry.walks(within("walks", walks, 1, 1, self.limits.walks)?),
-            None => inquiry,
-        })
+        let mut inquiry = self.predictor.on(graph).seed(seed).calibrations(&live.calibrations).pass_limit(most_passes);
+        if walks.is_some() {
+            inquiry = inquiry.walks(within("walks", walks, 1, 1, self.limits.walks)?);
+        }
+        if passes.is_some() {
+            inquiry = inquiry.passes(within("passes", passes, 1, 1, most_passes)?);
+        }
+        Ok(inquiry)
     }
 
     fn deadline(&self) -> Instant {

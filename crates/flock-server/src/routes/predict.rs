@@ -119,36 +119,32 @@ impl App {
         graph: &Arc<Graph>,
         r: &Arc<PredictRequest>,
         queries: &[[String; 3]],
-        listing: AskSize,
+        size: AskSize,
         permit: OwnedSemaphorePermit,
     ) -> Result<(Vec<Result<Plan, Problem>>, OwnedSemaphorePermit), Problem> {
         let (app, live, graph, r, queries) = (self.clone(), live.clone(), graph.clone(), r.clone(), queries.to_vec());
         let parse = move || {
-            let inquiry = app.inquiry(&live, &graph, r.walks, listing.passes, r.seed)?;
-            let mut inquiry = inquiry.top(listing.top).only_new(r.novel).reasons(r.explain).near_names(NEAR_LOOKUPS);
+            let inquiry = app.inquiry(&live, &graph, r.walks, r.passes, r.seed, app.limits.passes)?;
+            let mut inquiry = inquiry.top(size.top).only_new(r.novel).reasons(r.explain).near_names(NEAR_LOOKUPS);
             if let Some(budget) = r.budget_ms {
-                inquiry = inquiry.budget(Duration::from_millis(budget));
+                // What is not answered by the deadline is lost.
+                inquiry = inquiry.budget(Duration::from_millis(budget).min(app.limits.deadline.mul_f64(0.8)));
             }
             if let Some(among) = &r.among {
                 inquiry = inquiry.among(among);
             }
-            let plan = |texts: &[String; 3]| Ok(inquiry.plan(texts.each_ref().map(String::as_str))?);
-            // Back when the work is done, whoever waits for it.
+            let plan = |texts: &[String; 3]| {
+                let texts = texts.each_ref().map(String::as_str);
+                Ok(if size.stream { inquiry.stream_plan(texts)? } else { inquiry.plan(texts)? })
+            };
+            // The permit comes back with the plans, so that the place in the queue is held until this work is done.
             Ok((queries.iter().map(plan).collect(), permit))
         };
         tokio::task::spawn_blocking(parse).await.map_err(broken)?
     }
 
-    /// How many answers are listed and how many passes are made, within the limits.
-    fn listing(&self, r: &PredictRequest, stream: bool, questions: usize) -> Result<AskSize, Problem> {
-        let default = if stream {
-            16
-        } else if r.budget_ms.is_some() {
-            self.limits.passes
-        } else {
-            1
-        };
-        let passes = within("passes", r.passes, default.min(self.limits.passes), 1, self.limits.passes)?;
+    /// How many answers are listed, within the limits.
+    fn size(&self, r: &PredictRequest, stream: bool, questions: usize) -> Result<AskSize, Problem> {
         // Replies are held in memory as text until they are read.
         let mut most = LISTED / questions.max(1);
         if stream {
@@ -164,15 +160,15 @@ impl App {
         if r.among.as_ref().is_some_and(|a| a.len() > 100_000) {
             return Err(Problem::bad("among has more than 100000 names"));
         }
-        Ok(AskSize { top, passes })
+        Ok(AskSize { top, stream })
     }
 }
 
-/// How many answers are listed, and the most passes.
+/// How many answers are listed, and whether they are told after every pass.
 #[derive(Copy, Clone)]
 struct AskSize {
     top: usize,
-    passes: u32,
+    stream: bool,
 }
 
 /// Waits for the messages of a job and stops it when nobody listens.
@@ -200,7 +196,8 @@ impl Listener {
         // How many passes a budget has room for shows later.
         let passes = |plan: &Plan| if plan.budget().is_some() { 1 } else { plan.most_passes() };
         let units = plans.iter().map(|plan| passes(plan) as usize).sum();
-        app.foresee(units, plans.iter().map(|plan| u64::from(passes(plan)) * plan.positions()).sum())?;
+        let positions = |plan: &Plan| u64::from(passes(plan)) * plan.positions() + plan.reason_positions();
+        app.foresee(units, plans.iter().map(positions).sum())?;
         let (sender, messages) = unbounded_channel();
         let job = QuestionJob::new(graph, app.work.clone(), plans, stream, sender, permit);
         app.work.submit(job.clone());
@@ -241,12 +238,12 @@ pub async fn predict(State(app): SharedApp, request: Request) -> Result<Response
     let r: Arc<PredictRequest> = Arc::new(json_body(&app, request).await?);
     let live = app.live(r.graph.as_deref())?;
     let graph = live.graph();
-    let listing = app.listing(&r, false, r.queries.as_ref().map_or(1, Vec::len))?;
+    let size = app.size(&r, false, r.queries.as_ref().map_or(1, Vec::len))?;
     let as_json = |text: String| ([(header::CONTENT_TYPE, "application/json")], text).into_response();
     match (&r.query, &r.queries) {
         (Some(texts), None) => {
             let permit = app.admit()?;
-            let (plans, permit) = app.plans(&live, &graph, &r, std::slice::from_ref(texts), listing, permit).await?;
+            let (plans, permit) = app.plans(&live, &graph, &r, std::slice::from_ref(texts), size, permit).await?;
             let plans = plans.into_iter().collect::<Result<Vec<Plan>, Problem>>()?;
             let mut listener = Listener::new(&app, graph, plans, false, permit)?;
             match listener.next().await? {
@@ -269,7 +266,7 @@ pub async fn predict(State(app): SharedApp, request: Request) -> Result<Response
                 serde_json::to_string(&failed).unwrap_or_default()
             };
             let permit = app.admit()?;
-            let (questions, permit) = app.plans(&live, &graph, &r, queries, listing, permit).await?;
+            let (questions, permit) = app.plans(&live, &graph, &r, queries, size, permit).await?;
             for (i, question) in questions.into_iter().enumerate() {
                 match question {
                     Ok(plan) => {
@@ -334,9 +331,9 @@ pub async fn stream(State(app): SharedApp, request: Request) -> Result<Response,
     };
     let live = app.live(r.graph.as_deref())?;
     let graph = live.graph();
-    let listing = app.listing(&r, true, 1)?;
+    let size = app.size(&r, true, 1)?;
     let permit = app.admit()?;
-    let (plans, permit) = app.plans(&live, &graph, &r, std::slice::from_ref(texts), listing, permit).await?;
+    let (plans, permit) = app.plans(&live, &graph, &r, std::slice::from_ref(texts), size, permit).await?;
     let plans = plans.into_iter().collect::<Result<Vec<Plan>, Problem>>()?;
     let listener = Listener::new(&app, graph, plans, true, permit)?;
     Ok(Sse::new(listener).keep_alive(KeepAlive::default()).into_response())

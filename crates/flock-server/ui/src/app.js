@@ -297,7 +297,7 @@ async function choose(name) {
 function explainBody(check) {
   const place = state.query.indexOf("?");
   const triple = state.query.map((t, i) => (i === place ? state.chosen : t));
-  return { triple, blank: PLACES[place], check, passes: 4 };
+  return { triple, blank: PLACES[place], check };
 }
 
 function reasons(text = "") {
