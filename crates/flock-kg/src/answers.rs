@@ -36,7 +36,7 @@ pub struct Answer<'a> {
     pub visits: Option<u32>,
     /// Whether the graph already has it.
     pub known: bool,
-    /// The weightiest way from the query to it, if reasons were asked for.
+    /// The path with the largest share from the query to it, if reasons were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<ReasonReport<'a>>,
 }

@@ -18,7 +18,7 @@ use crate::shared::table::{self, Align, grouped, printable, probability};
 /// Arguments of `explain`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Each reason is a way from the query to the answer that walks took, with its share of the answer's consensus. Weights \
+Each reason is a path from the query to the answer that walks took, with its share of the answer's consensus. Weights \
 alone prove nothing: the edges of the best reasons are then hidden and the question asked again, beside as many \
 random edges around the same entities. A triple that the graph has is hidden from the start.
 
@@ -136,7 +136,7 @@ fn write(out: &mut dyn Write, e: &Explanation<'_>, show: impl Fn(&str) -> String
     table::write(out, &[Align::Right, Align::Right, Align::Left], &rows)?;
     writeln!(
         out,
-        "{:.3} of the weight of {} positions lies on walks that met the query, along {} different ways",
+        "{:.3} of the weight of {} positions lies on walks that met the query, along {} different paths",
         e.joined,
         grouped(e.positions.into()),
         grouped(e.distinct as u64)

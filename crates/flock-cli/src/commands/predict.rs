@@ -82,7 +82,7 @@ pub struct PredictArgs {
     /// --passes is then the most
     #[arg(long, value_name = "TIME", value_parser = parse::duration)]
     pub budget: Option<Duration>,
-    /// One line of reason for each answer: the way from the query that weighed most
+    /// One line of reason for each answer: the path from the query that weighed most
     #[arg(long, alias = "reasons")]
     pub explain: bool,
     /// Calibrations to use [default: GRAPH.calibration.json, if there is one]

@@ -1,8 +1,8 @@
 //! Reasons for an answer: the walks that carried it, and what becomes of it without them.
 //!
 //! **Evidence.** In the last updates of every pass, the consensus gives each position at the answer a weight, and the weights of
-//! an update and pass sum to one. Each position's walk has a stretch that joins the query to the answer ([`Path`]); equal
-//! stretches are merged, and their weights, averaged over heads, updates and passes, are the reason's share. What is left of
+//! an update and pass sum to one. Each position's walk has a path that joins the query to the answer ([`Path`]); equal
+//! paths are merged, and their weights, averaged over heads, updates and passes, are the reason's share. What is left of
 //! one belongs to walks that never met the query.
 //!
 //! **Deletion.** Weights alone prove nothing. [`delete`] hides the edges of the best reasons, asks again with the same draws,
@@ -54,10 +54,10 @@ impl Default for ExplainOptions {
 
 pub use crate::passes::GoOn;
 
-/// A way from the query to the answer, and how much it weighed.
+/// A path from the query to the answer, and how much it weighed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reason {
-    /// The way.
+    /// The path.
     pub path: Path,
     /// Its share of the consensus at the answer.
     pub share: f64,
@@ -68,7 +68,7 @@ pub struct Reason {
 /// What the walks say of one answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidence {
-    /// The ways from the query to the answer, the weightiest first.
+    /// The paths from the query to the answer, the weightiest first.
     pub reasons: Vec<Reason>,
     /// Positions at the answer.
     pub positions: u32,

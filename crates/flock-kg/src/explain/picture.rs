@@ -1,7 +1,7 @@
-//! The reasons of an answer as an SVG picture: a lane for each way, the query at the left, the answer at the right.
+//! The reasons of an answer as an SVG picture: a lane for each path, the query at the left, the answer at the right.
 //!
-//! Each way has its own boxes in a lane of its own, so an arrow meets no box but those at its ends, and each gap between columns is
-//! as wide as its longest label. Where all ways begin (or end) at the same entity, one tall box stands for it.
+//! Each path has its own boxes in a lane of its own, so an arrow meets no box but those at its ends, and each gap between columns is
+//! as wide as its longest label. Where all paths begin (or end) at the same entity, one tall box stands for it.
 
 use std::fmt::Write;
 
@@ -28,7 +28,7 @@ struct Entity<'a> {
     height: f64,
 }
 
-/// A step of a way: a level line between two boxes.
+/// A step of a path: a level line between two boxes.
 struct Arrow<'a> {
     relation: &'a str,
     label: String,
@@ -124,30 +124,30 @@ pub fn svg(explanation: &Explanation<'_>, show: impl Fn(&str) -> String) -> Stri
     out
 }
 
-/// Boxes in columns, one lane for each way that has a step. An end that all ways share is in the last column.
+/// Boxes in columns, one lane for each path that has a step. An end that all paths share is in the last column.
 fn place<'a>(reasons: &[ReasonReport<'a>], show: &impl Fn(&str) -> String) -> Layout<'a> {
-    let ways: Vec<&ReasonReport<'a>> = reasons.iter().filter(|r| !r.steps.is_empty()).collect();
-    let last = ways.iter().map(|r| r.steps.len()).max().unwrap_or(0);
-    let height = TOP + LANE * ways.len().max(1) as f64 + 10.0;
+    let paths: Vec<&ReasonReport<'a>> = reasons.iter().filter(|r| !r.steps.is_empty()).collect();
+    let last = paths.iter().map(|r| r.steps.len()).max().unwrap_or(0);
+    let height = TOP + LANE * paths.len().max(1) as f64 + 10.0;
     let mut layout = Layout { boxes: Vec::new(), arrows: Vec::new(), shares: Vec::new(), width: LEFT + RIGHT, height };
-    if ways.is_empty() {
+    if paths.is_empty() {
         return layout;
     }
-    let name = |way: &ReasonReport<'a>, i: usize| if i == 0 { way.start } else { way.steps[i - 1].to };
-    let all_same = |of: &dyn Fn(&ReasonReport<'a>) -> &'a str| ways.iter().all(|way| of(way) == of(ways[0]));
-    let one_start = all_same(&|way| way.start);
-    let one_end = all_same(&|way| name(way, way.steps.len()));
-    let column = |way: &ReasonReport<'_>, i: usize| if one_end && i == way.steps.len() { last } else { i };
+    let name = |path: &ReasonReport<'a>, i: usize| if i == 0 { path.start } else { path.steps[i - 1].to };
+    let all_same = |of: &dyn Fn(&ReasonReport<'a>) -> &'a str| paths.iter().all(|path| of(path) == of(paths[0]));
+    let one_start = all_same(&|path| path.start);
+    let one_end = all_same(&|path| name(path, path.steps.len()));
+    let column = |path: &ReasonReport<'_>, i: usize| if one_end && i == path.steps.len() { last } else { i };
 
     let (mut widths, mut gaps) = (vec![40.0f64; last + 1], vec![0.0f64; last]);
-    for way in &ways {
-        for i in 0..=way.steps.len() {
-            for line in lines(&show(name(way, i))) {
-                let column = &mut widths[column(way, i)];
+    for path in &paths {
+        for i in 0..=path.steps.len() {
+            for line in lines(&show(name(path, i))) {
+                let column = &mut widths[column(path, i)];
                 *column = column.max(text_width(&line) + 20.0);
             }
         }
-        for (i, step) in way.steps.iter().enumerate() {
+        for (i, step) in path.steps.iter().enumerate() {
             gaps[i] = gaps[i].max(text_width(&shorten(&show(step.relation), MOST)) + 36.0);
         }
     }
@@ -159,28 +159,28 @@ fn place<'a>(reasons: &[ReasonReport<'a>], show: &impl Fn(&str) -> String) -> La
         let lines = lines(&show(name));
         layout.boxes.push(Entity { name, lines, x: lefts[column], y, width: widths[column], height });
     };
-    let tall = LANE * (ways.len() as f64 - 1.0) + BOX;
+    let tall = LANE * (paths.len() as f64 - 1.0) + BOX;
     let middle_of = |lane: usize| TOP + LANE * (lane as f64 + 0.5);
     let top = middle_of(0) - BOX / 2.0;
     if one_start {
-        add(ways[0].start, 0, top, tall);
+        add(paths[0].start, 0, top, tall);
     }
     if one_end {
-        add(name(ways[0], ways[0].steps.len()), last, top, tall);
+        add(name(paths[0], paths[0].steps.len()), last, top, tall);
     }
-    for (lane, way) in ways.iter().enumerate() {
-        for i in 0..=way.steps.len() {
-            let drawn = if i == 0 { one_start } else { i == way.steps.len() && one_end };
+    for (lane, path) in paths.iter().enumerate() {
+        for i in 0..=path.steps.len() {
+            let drawn = if i == 0 { one_start } else { i == path.steps.len() && one_end };
             if !drawn {
-                add(name(way, i), column(way, i), middle_of(lane) - BOX / 2.0, BOX);
+                add(name(path, i), column(path, i), middle_of(lane) - BOX / 2.0, BOX);
             }
         }
     }
-    for (lane, way) in ways.iter().enumerate() {
+    for (lane, path) in paths.iter().enumerate() {
         let y = middle_of(lane);
-        layout.shares.push((y, way.share));
-        for (i, step) in way.steps.iter().enumerate() {
-            let (from, to) = (lefts[i] + widths[i] + 2.0, lefts[column(way, i + 1)] - 2.0);
+        layout.shares.push((y, path.share));
+        for (i, step) in path.steps.iter().enumerate() {
+            let (from, to) = (lefts[i] + widths[i] + 2.0, lefts[column(path, i + 1)] - 2.0);
             layout.arrows.push(Arrow {
                 relation: step.relation,
                 label: shorten(&show(step.relation), MOST),
@@ -189,7 +189,7 @@ fn place<'a>(reasons: &[ReasonReport<'a>], show: &impl Fn(&str) -> String) -> La
                 to,
                 y,
                 middle: from - 2.0 + gaps[i] / 2.0,
-                share: way.share,
+                share: path.share,
             });
         }
     }
@@ -256,18 +256,18 @@ mod tests {
     const START: &str = "Lisinopril dihydrate oral tablet formulation";
     const END: &str = "Essential hypertension of unknown origin";
 
-    fn way<'a>(start: &'a str, steps: &[(&'a str, bool, &'a str)]) -> ReasonReport<'a> {
+    fn path<'a>(start: &'a str, steps: &[(&'a str, bool, &'a str)]) -> ReasonReport<'a> {
         let steps = steps.iter().map(|&(relation, forward, to)| StepReport { relation, forward, to }).collect();
         ReasonReport { share: 0.2, count: 1, start, steps }
     }
 
-    /// Of one, two and four steps, with long names, and one way that only stands where it begins.
-    fn ways() -> Vec<ReasonReport<'static>> {
+    /// Of one, two and four steps, with long names, and one path that only stands where it begins.
+    fn paths() -> Vec<ReasonReport<'static>> {
         let inhibits = "inhibits strongly and selectively";
         vec![
-            way(START, &[("treats", true, END)]),
-            way(START, &[(inhibits, true, "Angiotensin-converting enzyme (ACE)"), ("血压调节", false, END)]),
-            way(
+            path(START, &[("treats", true, END)]),
+            path(START, &[(inhibits, true, "Angiotensin-converting enzyme (ACE)"), ("血压调节", false, END)]),
+            path(
                 START,
                 &[
                     (inhibits, true, "Angiotensin-converting enzyme (ACE)"),
@@ -276,7 +276,7 @@ mod tests {
                     ("is a complication of", true, END),
                 ],
             ),
-            way(START, &[]),
+            path(START, &[]),
         ]
     }
 
@@ -310,17 +310,17 @@ mod tests {
     #[test]
     fn no_arrow_runs_through_a_box_and_every_label_has_room() {
         let plain = |name: &str| name.to_string();
-        let layout = place(&ways(), &plain);
+        let layout = place(&paths(), &plain);
         check(&layout);
         // One box for the start, one for the end, and those between: none, one, three.
         assert_eq!((layout.boxes.len(), layout.arrows.len(), layout.shares.len()), (6, 7, 3));
         assert_eq!(layout.boxes.iter().filter(|b| b.name == END).count(), 1);
         // Ways from both ends of a relation, to different entities: each lane has all of its own.
-        let relation = [way("a", &[("r", true, "b")]), way("c", &[("s", false, "d"), ("t", true, "e")])];
+        let relation = [path("a", &[("r", true, "b")]), path("c", &[("s", false, "d"), ("t", true, "e")])];
         let layout = place(&relation, &plain);
         check(&layout);
         assert_eq!((layout.boxes.len(), layout.arrows.len()), (5, 3));
-        assert!(place(&[way("a", &[])], &plain).boxes.is_empty());
+        assert!(place(&[path("a", &[])], &plain).boxes.is_empty());
     }
 
     #[test]

@@ -11,19 +11,19 @@ use crate::shown::{ShownNames, shown_names};
 use flock_model::ensemble::Ask;
 use flock_model::model::{Model, ModelError, View};
 
-/// One step of a way.
+/// One step of a path.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct StepReport<'a> {
     /// The relation.
     pub relation: &'a str,
-    /// Whether the edge points along the way.
+    /// Whether the edge points along the path.
     pub forward: bool,
     /// The entity it leads to.
     pub to: &'a str,
 }
 
-/// A way from the query to the answer.
+/// A path from the query to the answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ReasonReport<'a> {
@@ -38,7 +38,7 @@ pub struct ReasonReport<'a> {
 }
 
 impl<'a> ReasonReport<'a> {
-    /// The way by names.
+    /// The path by names.
     pub fn new(graph: &'a Graph, path: &Path, share: f64, count: u32) -> ReasonReport<'a> {
         let entity = |id| graph.entities().get(id);
         let steps = path.steps().map(|(triple, forward, to)| StepReport {
@@ -49,7 +49,7 @@ impl<'a> ReasonReport<'a> {
         ReasonReport { share, count, start: entity(path.start), steps: steps.collect() }
     }
 
-    /// Every name of the way.
+    /// Every name of the path.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'a str> + '_ {
         std::iter::once(self.start).chain(self.steps.iter().flat_map(|step| [step.relation, step.to]))
     }
@@ -59,7 +59,7 @@ impl<'a> ReasonReport<'a> {
         show(self.start) + &arrows(&self.steps, show)
     }
 
-    /// The same in short: of a long way its first and its last two steps.
+    /// The same in short: of a long path its first and its last two steps.
     pub fn brief(&self, show: impl Fn(&str) -> String + Copy) -> String {
         const MOST: usize = 5;
         match self.steps.len() {

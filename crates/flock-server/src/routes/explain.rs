@@ -79,7 +79,7 @@ impl<J: Job> Drop for CancelOnDrop<J> {
 
 /// The reasons for an answer.
 #[utoipa::path(post, tag = "api", path = "/api/v1/explain", request_body = ExplainRequest, responses(
-    (status = 200, description = "The ways by which walks carried the answer", body = Explanation<'static>), ReadProblems, BodyProblems))]
+    (status = 200, description = "The paths by which walks carried the answer", body = Explanation<'static>), ReadProblems, BodyProblems))]
 pub async fn explain(State(app): SharedApp, request: Request) -> Result<Response, Problem> {
     let r: ExplainRequest = json_body(&app, request).await?;
     let live = app.live(r.graph.as_deref())?;

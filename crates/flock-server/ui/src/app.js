@@ -225,8 +225,8 @@ function finished() {
 const sigmoid = (x) => 1 / (1 + Math.exp(-x));
 const percent = (p) => (p < 0.001 ? p.toExponential(1) : `${(100 * p).toFixed(1)} %`);
 const arrows = (steps) => steps.map((s) => (s.forward ? ` —${show(s.relation)}→ ${show(s.to)}` : ` ←${show(s.relation)}— ${show(s.to)}`)).join("");
-// Of a long way its first and its last two steps.
-const way = ({ start, steps }) =>
+// Of a long path its first and its last two steps.
+const line = ({ start, steps }) =>
   show(start) + (steps.length > 5 ? `${arrows(steps.slice(0, 2))} … ${steps.length - 4} steps …${arrows(steps.slice(-2))}` : arrows(steps));
 
 function answers(done = false) {
@@ -239,7 +239,7 @@ function answers(done = false) {
     button.dataset.name = a.name;
     button.onclick = () => choose(a.name);
     name.append(button);
-    if (a.reason) name.append(element("small", way(a.reason)));
+    if (a.reason) name.append(element("small", line(a.reason)));
     const cell = element("td", null);
     const bar = element("div", null, { class: "bar", title: `logit ${a.logit.toFixed(3)}${a.spread === null ? "" : ` ± ${a.spread.toFixed(3)}`}` });
     const fill = element("i", null);
@@ -325,7 +325,7 @@ function reasons(text = "") {
   if (!e) return;
   $("share").textContent =
     (e.known ? "The graph has this triple; it is hidden here, so that the reasons are others. " : "") +
-    (e.reasons.length ? `${percent(e.joined)} of the weight lies on walks that met the question, along ${e.distinct} ways.` : "No walk joins the question to this answer.");
+    (e.reasons.length ? `${percent(e.joined)} of the weight lies on walks that met the question, along ${e.distinct} paths.` : "No walk joins the question to this answer.");
 }
 
 async function check() {
@@ -419,7 +419,7 @@ async function look() {
     cy.$(".query, .answer").removeClass("faded");
   });
   cy.layout({ name: "cose", animate: false, randomize: true, nodeRepulsion: 120000, idealEdgeLength: 90, edgeElasticity: 60, nodeOverlap: 20, gravity: 0.3, padding: 20 }).run();
-  $("picture").setAttribute("aria-label", `${names.size} entities and ${edges.size} triples around the question, ${evidence.size} entities on the ways to the chosen answer; the ways are listed below`);
+  $("picture").setAttribute("aria-label", `${names.size} entities and ${edges.size} triples around the question, ${evidence.size} entities on the paths to the chosen answer; the paths are listed below`);
   $("picture").dataset.evidence = evidence.size;
 }
 
