@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // Passes are added until the time is up or the list no longer changes.
     let patient = predictor.on(&graph).top(3).budget(Duration::from_millis(500));
-    for answers in patient.stream(["Chad", "official_language", "?"])? {
+    for answers in patient.stream(["Canada", "official_language", "?"])? {
         let answers = answers?;
         let names: Vec<&str> = answers.answers.iter().map(|answer| answer.name).collect();
         let ended = answers.stopped.map_or_else(String::new, |why| format!("  ({why:?})"));
