@@ -211,19 +211,31 @@ impl<'a> Inquiry<'a> {
     }
 
     fn plan_passes(&self, question: [&str; 3], default: u32) -> Result<Plan, AskError> {
-        let question = self.parse(question)?;
+        let plan = self.bare_plan(self.parse(question)?, default)?;
+        Ok(Plan {
+            budget: self.budget,
+            top: self.top,
+            only_new: self.only_new,
+            among: self.candidates(plan.question.task())?,
+            reasons: self.reasons,
+            ..plan
+        })
+    }
+
+    /// A plan that ranks all candidates, without a budget and without reasons.
+    fn bare_plan(&self, question: Question, default_passes: u32) -> Result<Plan, AskError> {
         let task = question.task();
         let model = self.predictor.model(task)?.clone();
         Ok(Plan {
             question,
-            ask: self.ask_settings(&model, default),
+            ask: self.ask_settings(&model, default_passes),
             model,
-            budget: self.budget,
-            top: self.top,
-            only_new: self.only_new,
-            among: self.candidates(task)?,
+            budget: None,
+            top: 0,
+            only_new: false,
+            among: None,
             calibration: self.calibrations[task as usize].clone(),
-            reasons: self.reasons,
+            reasons: false,
         })
     }
 
@@ -344,7 +356,8 @@ impl<'a> Inquiry<'a> {
 
     /// Answers a question pass by pass: the answers after each, the last of them final. Reasons come with the last.
     ///
-    /// ```
+    #[cfg_attr(feature = "bundled", doc = "```")]
+    #[cfg_attr(not(feature = "bundled"), doc = "```ignore")]
     /// # let graph = flock_kg::bundled::graph()?;
     /// # let predictor = flock_kg::Predictor::bundled()?;
     /// for answers in predictor.on(&graph).passes(3).stream(["Spain", "official_language", "?"])? {
@@ -381,18 +394,7 @@ impl<'a> Inquiry<'a> {
         let topology = self.graph.topology();
         let itself = question.triple(topology, id);
         let known = topology.triple_id(itself).is_some();
-        let model = self.predictor.model(question.task())?.clone();
-        let plan = Plan {
-            question,
-            ask: self.ask_settings(&model, 1),
-            model,
-            budget: None,
-            top: 0,
-            only_new: false,
-            among: None,
-            calibration: self.calibrations[question.task() as usize].clone(),
-            reasons: false,
-        };
+        let plan = self.bare_plan(question, 1)?;
         let hidden = if known { vec![itself] } else { Vec::new() };
         let mask = Mask::new(topology, &hidden);
         let view = View { topology, mask: Some(&mask) };
@@ -443,21 +445,7 @@ impl<'a> Inquiry<'a> {
     /// A name that the graph does not have, or no model for this kind of question.
     pub fn explain_plan(&self, triple: [&str; 3], blank: Blank) -> Result<ExplainPlan, AskError> {
         let (question, answer) = Question::of_triple(self.graph, triple, blank)?;
-        let model = self.predictor.model(question.task())?.clone();
-        let ask = self.ask_settings(&model, EXPLAIN_PASSES);
-        let calibration = self.calibrations[question.task() as usize].clone();
-        let plan = Plan {
-            question,
-            model,
-            ask,
-            budget: None,
-            top: 0,
-            only_new: false,
-            among: None,
-            calibration,
-            reasons: false,
-        };
-        Ok(ExplainPlan { plan, answer })
+        Ok(ExplainPlan { plan: self.bare_plan(question, EXPLAIN_PASSES)?, answer })
     }
 
     /// Fits probabilities to this graph: hides some of its triples, asks for them, and sees how often answers of a given logit are

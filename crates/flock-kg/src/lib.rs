@@ -2,7 +2,8 @@
 //!
 //! Three nouns: a [`Graph`] of names, a [`Predictor`] with its models, and [`Answers`].
 //!
-//! ```
+#![cfg_attr(feature = "bundled", doc = "```")]
+#![cfg_attr(not(feature = "bundled"), doc = "```ignore")]
 //! let graph = flock_kg::Graph::open("data/countries.tsv")?;
 //! let predictor = flock_kg::Predictor::bundled()?;
 //! for answer in predictor.on(&graph).ask(["Spain", "official_language", "?"])?.top(5) {

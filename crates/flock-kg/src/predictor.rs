@@ -2,7 +2,8 @@
 //!
 //! It knows no graph. `Predictor::on` joins it to one for as long as questions are asked:
 //!
-//! ```
+#![cfg_attr(feature = "bundled", doc = "```")]
+#![cfg_attr(not(feature = "bundled"), doc = "```ignore")]
 //! let graph = flock_kg::bundled::graph()?;
 //! let predictor = flock_kg::Predictor::builder().threads(1).build()?;
 //! let answers = predictor.on(&graph).passes(2).only_new(true).ask(["Spain", "borders", "?"])?;
