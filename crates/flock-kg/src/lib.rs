@@ -21,7 +21,7 @@
 //! Behind the facade are rooms of their own: [`graph`], [`walk`], [`kernels`], [`model`], and with the features `train`
 //! and `eval` (both on by default) [`train`] and [`eval`]. Feature `bundled`, also on by default, has the models inside the program.
 
-pub mod answers;
+mod answers;
 #[cfg(feature = "bundled")]
 pub mod bundled;
 pub mod calibrate;
@@ -29,10 +29,10 @@ pub mod candidates;
 mod error;
 pub mod explain;
 mod inquiry;
-pub mod passes;
-pub mod plan;
+mod passes;
+mod plan;
 pub mod predictor;
-pub mod question;
+mod question;
 pub mod ranking;
 pub mod shown;
 

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use flock_kg::Question;
 use flock_kg::calibrate::{CalibrateOptions, Calibrations, calibrate};
 use flock_kg::explain::{ExplainOptions, explain};
 use flock_kg::graph::{Graph, GraphBuilder};
@@ -10,7 +11,6 @@ use flock_kg::model::checkpoint::Checkpoint;
 use flock_kg::model::ensemble::{Ask, Asker};
 use flock_kg::model::gradient::FastGradient;
 use flock_kg::model::{Model, View};
-use flock_kg::question::Question;
 use flock_kg::train::{RunContext, Settings, TrainConfig, train};
 use flock_kg::walk::{Key, Stream};
 

@@ -112,7 +112,7 @@ async fn answers_as_the_library_does() {
     let view = flock_kg::model::View { topology: graph.topology(), mask: None };
     let asker = flock_kg::model::ensemble::Asker::new(model, view, &pool);
     let ask = flock_kg::model::ensemble::Ask { walks: 2, passes: 3, seed: 5, options: model.walk_options() };
-    let question = flock_kg::question::Question::parse(&graph, ["Portugal", "borders", "?"]).unwrap();
+    let question = flock_kg::Question::parse(&graph, ["Portugal", "borders", "?"]).unwrap();
     let scores = asker.ask(&[question.query], ask).unwrap().remove(0);
     let logit = scores.of(graph.entities().id("Spain").unwrap()).logit;
     assert_eq!(spain["logit"], json!(logit));

@@ -6,6 +6,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use flock_kg::Question;
 use flock_kg::bundled::COUNTRIES;
 use flock_kg::graph::{self, Graph, LoadOptions};
 use flock_kg::kernels::simd::has_native_bf16;
@@ -14,7 +15,6 @@ use flock_kg::model::checkpoint::{Checkpoint, Metadata, Task};
 use flock_kg::model::ensemble::{Ask, Asker, Scores};
 use flock_kg::model::init::initial_weights;
 use flock_kg::model::{Model, View};
-use flock_kg::question::Question;
 use flock_kg::{ModelName, Predictor};
 use serde::Serialize;
 

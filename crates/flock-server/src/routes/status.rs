@@ -7,9 +7,9 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use flock_kg::BLANK;
 use flock_kg::ModelName;
 use flock_kg::graph::{Graph, Triple};
-use flock_kg::question::BLANK;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

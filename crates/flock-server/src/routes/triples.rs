@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering;
 
 use axum::Json;
 use axum::extract::{Request, State};
+use flock_kg::BLANK;
 use flock_kg::graph::NamedEdit;
-use flock_kg::question::BLANK;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
