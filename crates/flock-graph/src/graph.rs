@@ -1,5 +1,6 @@
 //! A graph: two sets of names and a [`Topology`] over their ids.
 
+use crate::labels::{Labels, LabelsByName};
 use crate::names::{NameBatch, Names};
 use crate::prefixes::Prefixes;
 use crate::quote::quote;
@@ -25,6 +26,7 @@ pub struct Graph {
     relations: Arc<Names>,
     topology: Arc<Topology>,
     prefixes: Prefixes,
+    labels: Labels,
 }
 
 /// A change to a graph, by names.
@@ -55,6 +57,11 @@ impl Graph {
     /// Returns the prefixes for showing IRIs. There are none if names are not IRIs.
     pub fn prefixes(&self) -> &Prefixes {
         &self.prefixes
+    }
+
+    /// Returns the labels of entities and relations. There are none if the files had none.
+    pub fn labels(&self) -> &Labels {
+        &self.labels
     }
 
     /// Returns the heap memory of the graph in bytes.
@@ -126,6 +133,7 @@ impl Graph {
             },
             topology: Arc::new(topology),
             prefixes: self.prefixes.clone(),
+            labels: self.labels.clone(),
         })
     }
 
@@ -140,7 +148,7 @@ impl Graph {
         new_relations.for_each(|name| _ = relations.intern(name));
         let topology = self.topology.edited(entities.len() as u32, relations.len() as u32, &[])?;
         let (entities, relations, topology) = (Arc::new(entities), Arc::new(relations), Arc::new(topology));
-        Ok(Graph { entities, relations, topology, prefixes: self.prefixes.clone() })
+        Ok(Graph { entities, relations, topology, prefixes: self.prefixes.clone(), labels: self.labels.clone() })
     }
 
     /// Returns the same graph with the same ids and an index of its own, without traces of edits.
@@ -150,6 +158,7 @@ impl Graph {
             relations: Arc::new(self.relations.flattened()),
             topology: Arc::new(self.topology.flattened()?),
             prefixes: self.prefixes.clone(),
+            labels: self.labels.clone(),
         })
     }
 
@@ -276,6 +285,7 @@ pub struct GraphBuilder {
     /// Number of triples at which duplicates are dropped next. 0 stands for [`MANY`].
     limit: usize,
     prefixes: Prefixes,
+    labels: LabelsByName,
     /// Heads and tails of the last triples, whose ids have not been looked up yet.
     pending: NameBatch,
     ids: Vec<u32>,
@@ -309,6 +319,12 @@ impl GraphBuilder {
         if self.pending.len() >= PENDING {
             self.settle();
         }
+    }
+
+    /// Gives an entity or a relation a label. Names that no triple has are ignored. Of several labels
+    /// the one with the lowest `rank` is kept, and of those the first.
+    pub fn label(&mut self, name: &str, label: &str, rank: u32) {
+        self.labels.add(name, label, rank);
     }
 
     /// Looks up the ids of pending heads and tails.
@@ -362,6 +378,7 @@ impl GraphBuilder {
         let nodes = self.entities.len() as u32;
         let topology = Topology::build(nodes, self.relations.len() as u32, self.triples)?;
         Ok(Graph {
+            labels: self.labels.finish(&self.entities, &self.relations),
             entities: Arc::new(self.entities),
             relations: Arc::new(self.relations),
             topology: Arc::new(topology),

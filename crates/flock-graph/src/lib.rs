@@ -13,6 +13,7 @@
 //! ```
 
 mod graph;
+mod labels;
 mod names;
 mod near;
 mod prefixes;
@@ -22,6 +23,7 @@ mod subgraph;
 pub mod topology;
 
 pub use graph::{Graph, GraphBuilder, GraphError, NameKind, NamedEdit, UnknownName};
+pub use labels::Labels;
 pub use names::Names;
 pub use near::NameIndex;
 pub use prefixes::Prefixes;

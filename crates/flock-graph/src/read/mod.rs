@@ -236,14 +236,45 @@ pub fn load_many(paths: &[PathBuf], options: &LoadOptions) -> Result<(Graph, Loa
 pub fn for_each_triple(
     path: &Path,
     options: &LoadOptions,
-    mut sink: impl FnMut(&str, &str, &str),
+    sink: impl FnMut(&str, &str, &str),
 ) -> Result<LoadReport, LoadError> {
     let mut source = Source::open(path, options)?;
     let mut report = LoadReport::new(source.format);
     let (mut prefixes, mut blank_nodes) = (Prefixes::default(), BlankNodeNumbers::default());
-    read(&mut source, options, &mut report, &mut prefixes, &mut blank_nodes, &mut sink)?;
+    read(&mut source, options, &mut report, &mut prefixes, &mut blank_nodes, &mut TriplesOnly(sink))?;
     report.triples = report.rows - report.literals - report.skipped;
     Ok(report)
+}
+
+/// Takes what a file says.
+pub(crate) trait Sink {
+    /// Takes a triple.
+    fn triple(&mut self, head: &str, relation: &str, tail: &str);
+
+    /// Takes a label of an entity or a relation. Of several labels the one with the lowest `rank` is
+    /// kept, and of those the first.
+    fn label(&mut self, name: &str, label: &str, rank: u32);
+}
+
+/// A sink for those who want no labels.
+struct TriplesOnly<F>(F);
+
+impl<F: FnMut(&str, &str, &str)> Sink for TriplesOnly<F> {
+    fn triple(&mut self, head: &str, relation: &str, tail: &str) {
+        (self.0)(head, relation, tail);
+    }
+
+    fn label(&mut self, _: &str, _: &str, _: u32) {}
+}
+
+impl Sink for GraphBuilder {
+    fn triple(&mut self, head: &str, relation: &str, tail: &str) {
+        self.add(head, relation, tail);
+    }
+
+    fn label(&mut self, name: &str, label: &str, rank: u32) {
+        GraphBuilder::label(self, name, label, rank);
+    }
 }
 
 fn read(
@@ -252,7 +283,7 @@ fn read(
     report: &mut LoadReport,
     prefixes: &mut Prefixes,
     blank_nodes: &mut BlankNodeNumbers,
-    sink: &mut dyn FnMut(&str, &str, &str),
+    sink: &mut dyn Sink,
 ) -> Result<(), LoadError> {
     if source.format.is_rdf() {
         if options.columns.is_some() || options.header == Some(true) {
@@ -289,9 +320,7 @@ impl Loader {
         self.any_rdf |= source.format.is_rdf();
         let mut prefixes = std::mem::take(self.builder.prefixes());
         let (report, blank_nodes) = (&mut self.report, &mut self.blank_nodes);
-        let builder = &mut self.builder;
-        let mut sink = |h: &str, r: &str, t: &str| builder.add(h, r, t);
-        read(&mut source, options, report, &mut prefixes, blank_nodes, &mut sink)?;
+        read(&mut source, options, report, &mut prefixes, blank_nodes, &mut self.builder)?;
         *self.builder.prefixes() = prefixes;
         Ok(())
     }

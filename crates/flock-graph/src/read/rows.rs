@@ -6,7 +6,7 @@
 //! ends, and writes a quote as `""`.
 
 use super::source::Source;
-use super::{Format, LoadOptions, LoadReport, MaybeHeader};
+use super::{Format, LoadOptions, LoadReport, MaybeHeader, Sink};
 use crate::read::error::{LoadError, Remedy, RowError};
 use memchr::{memchr, memchr_iter};
 use std::io::{self, Read};
@@ -31,7 +31,7 @@ pub(crate) fn read(
     source: &mut Source<'_>,
     options: &LoadOptions,
     report: &mut LoadReport,
-    sink: &mut dyn FnMut(&str, &str, &str),
+    sink: &mut dyn Sink,
 ) -> Result<(), LoadError> {
     let csv = source.format == Format::Csv;
     let mut rows = RowReader::new(csv);
@@ -72,7 +72,7 @@ pub(crate) fn read(
                     first.compare(names);
                 }
                 let [head, relation, tail] = names;
-                sink(head, relation, tail);
+                sink.triple(head, relation, tail);
             }
             Err(what) => report.skip(source, row.line, what, options)?,
         }

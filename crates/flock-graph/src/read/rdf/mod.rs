@@ -14,7 +14,7 @@ mod turtle;
 
 use super::rows::{MAX_NAME, MAX_ROW};
 use super::source::Source;
-use super::{Format, LoadOptions, LoadReport};
+use super::{Format, LoadOptions, LoadReport, Sink};
 use crate::prefixes::Prefixes;
 use crate::read::error::{LoadError, Remedy, RowError};
 use memchr::memchr;
@@ -59,7 +59,7 @@ pub(crate) fn read(
     report: &mut LoadReport,
     prefixes: &mut Prefixes,
     blank_nodes: &mut BlankNodeNumbers,
-    sink: &mut dyn FnMut(&str, &str, &str),
+    sink: &mut dyn Sink,
 ) -> Result<(), LoadError> {
     blank_nodes.possible = source.format != Format::NTriples;
     let mut statements = StatementSink { report, blank_nodes, sink };
@@ -89,7 +89,7 @@ fn lines(source: &mut Source<'_>, statements: &mut StatementSink<'_>, options: &
                 statements.bad(source, options, number, RowError::LongName)?;
             } else {
                 statements.report.rows += 1;
-                (statements.sink)(head, relation, tail);
+                statements.sink.triple(head, relation, tail);
             }
         } else if len == limit && !line.ends_with(b"\n") {
             statements.bad(source, options, number, RowError::TooLong)?;
@@ -201,7 +201,7 @@ pub(crate) fn names_too_long(names: [&str; 3]) -> bool {
 pub(crate) struct StatementSink<'a> {
     report: &'a mut LoadReport,
     blank_nodes: &'a mut BlankNodeNumbers,
-    sink: &'a mut dyn FnMut(&str, &str, &str),
+    sink: &'a mut dyn Sink,
 }
 
 impl StatementSink<'_> {
@@ -227,7 +227,8 @@ impl StatementSink<'_> {
         let tail = match &triple.object {
             Term::NamedNode(node) => node.as_str(),
             Term::BlankNode(node) => self.blank_nodes.name(node, &mut tail),
-            Term::Literal(_) => {
+            // Statements about statements are no links either.
+            Term::Literal(_) | Term::Triple(_) => {
                 self.report.rows += 1;
                 self.report.literals += 1;
                 return Ok(());
@@ -242,7 +243,7 @@ impl StatementSink<'_> {
             return self.bad(source, options, line(), RowError::LongName);
         }
         self.report.rows += 1;
-        (self.sink)(head, relation, tail);
+        self.sink.triple(head, relation, tail);
         Ok(())
     }
 }

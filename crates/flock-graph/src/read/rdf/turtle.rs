@@ -111,6 +111,7 @@ impl NameCounter {
             Term::NamedNode(node) => node.as_str().len(),
             Term::BlankNode(_) => 0,
             Term::Literal(literal) => literal.datatype().as_str().len(),
+            Term::Triple(triple) => triple.to_string().len(),
         };
         if let NamedOrBlankNode::NamedNode(node) = &triple.subject {
             bytes += once(&mut self.head, node.as_str());
