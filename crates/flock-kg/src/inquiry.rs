@@ -37,20 +37,20 @@ impl Predictor {
 
 /// A predictor, a graph, and how to ask. Made by [`Predictor::on`]; may be kept and asked many times.
 pub struct Inquiry<'a> {
-    predictor: &'a Predictor,
-    graph: &'a Graph,
+    pub(crate) predictor: &'a Predictor,
+    pub(crate) graph: &'a Graph,
     walks: Option<u32>,
     passes: Option<u32>,
     pass_limit: u32,
-    seed: u64,
+    pub(crate) seed: u64,
     budget: Option<Duration>,
     top: usize,
     only_new: bool,
     among: Option<Arc<Candidates>>,
     ids: [OnceLock<Result<Arc<[u32]>, UnknownCandidate>>; 2], // of `among`, by task
-    reasons: bool,
-    calibrations: [Option<Arc<Calibration>>; 2],
-    cancel: Option<&'a AtomicBool>,
+    pub(crate) reasons: bool,
+    pub(crate) calibrations: [Option<Arc<Calibration>>; 2],
+    pub(crate) cancel: Option<&'a AtomicBool>,
     near_limit: Option<usize>,
     near_used: AtomicUsize,
     askers: [OnceLock<Asker<'a>>; 2],
@@ -76,6 +76,20 @@ impl<'a> Inquiry<'a> {
             near_limit: None,
             near_used: AtomicUsize::new(0),
             askers: Default::default(),
+        }
+    }
+
+    /// The same settings for further questions, without candidates, list length and budget.
+    pub(crate) fn copy(&self) -> Inquiry<'a> {
+        Inquiry {
+            walks: self.walks,
+            passes: self.passes,
+            pass_limit: self.pass_limit,
+            seed: self.seed,
+            reasons: self.reasons,
+            calibrations: self.calibrations.clone(),
+            cancel: self.cancel,
+            ..Inquiry::new(self.predictor, self.graph)
         }
     }
 
@@ -159,12 +173,12 @@ impl<'a> Inquiry<'a> {
         self
     }
 
-    fn is_cancelled(&self) -> bool {
+    pub(crate) fn is_cancelled(&self) -> bool {
         self.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
     }
 
     /// The walks and passes of a question; `default` is the number of passes if none is named.
-    fn ask_settings(&self, named: &NamedModel, default: u32) -> Ask {
+    pub(crate) fn ask_settings(&self, named: &NamedModel, default: u32) -> Ask {
         Ask {
             walks: self.walks.unwrap_or_else(|| named.base_walks(self.graph)),
             passes: self.passes.unwrap_or(default).min(self.pass_limit),
@@ -239,7 +253,19 @@ impl<'a> Inquiry<'a> {
         })
     }
 
-    fn asker(&self, task: Task) -> Result<&Asker<'a>, AskError> {
+    /// What makes a probability of a logit, for questions that are asked in this way.
+    pub(crate) fn probability_of(&self, named: &NamedModel, ask: &Ask) -> impl Fn(f64) -> f64 + use<> {
+        let calibration = self.calibrations[named.name.task as usize].clone();
+        let fits =
+            |c: &Arc<Calibration>| c.check(&named.name.sha256, self.graph.topology(), ask.walks, ask.passes).is_ok();
+        let calibration = calibration.filter(fits);
+        move |logit| match &calibration {
+            Some(c) => c.map.at(logit),
+            None => 1.0 / (1.0 + (-logit).exp()),
+        }
+    }
+
+    pub(crate) fn asker(&self, task: Task) -> Result<&Asker<'a>, AskError> {
         let slot = &self.askers[task as usize];
         if let Some(asker) = slot.get() {
             return Ok(asker);

@@ -26,6 +26,7 @@ mod answers;
 pub mod bundled;
 pub mod calibrate;
 pub mod candidates;
+pub mod complete;
 mod error;
 pub mod explain;
 mod inquiry;
@@ -34,6 +35,7 @@ mod plan;
 pub mod predictor;
 mod question;
 pub mod ranking;
+pub mod score;
 pub mod shown;
 
 pub use answers::{Answer, Answers};

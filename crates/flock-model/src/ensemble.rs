@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
+use flock_graph::Mask;
 use flock_walk::WalkQuery;
 use rayon::prelude::*;
 
@@ -98,6 +99,40 @@ impl<'a> Asker<'a> {
         ask: Ask,
         go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<Vec<Vec<PassScores>>, ModelError> {
+        self.ask_views(queries, |_| self.view, ask, go_on)
+    }
+
+    /// As [`ask_passes_while`](Asker::ask_passes_while), with edges hidden from some queries: those of the mask in the query's place.
+    ///
+    /// # Errors
+    /// A query that does not fit, or [`ModelError::Stopped`].
+    ///
+    /// # Panics
+    /// If there are fewer masks than queries.
+    pub fn ask_masked_while(
+        &self,
+        queries: &[WalkQuery],
+        masks: &[Option<Mask>],
+        ask: Ask,
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Vec<Vec<PassScores>>, ModelError> {
+        let view = |i: usize| match &masks[i] {
+            Some(mask) => View { mask: Some(mask), ..self.view },
+            None => self.view,
+        };
+        self.ask_views(queries, view, ask, go_on)
+    }
+
+    fn ask_views<'v>(
+        &self,
+        queries: &[WalkQuery],
+        view: impl Fn(usize) -> View<'v> + Sync,
+        ask: Ask,
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Vec<Vec<PassScores>>, ModelError>
+    where
+        'a: 'v,
+    {
         for query in queries {
             self.model.check(self.view.topology, query)?;
         }
@@ -110,7 +145,8 @@ impl<'a> Asker<'a> {
             let draw =
                 Draw { walks: ask.walks.max(1), seed: ask.seed, pass: (job % passes) as u32, options: ask.options };
             let mut buffers = self.lock().pop().unwrap_or_default();
-            let scores = self.model.pass(self.view, &queries[job / passes], draw, &mut buffers, parallelism);
+            let (view, query) = (view(job / passes), &queries[job / passes]);
+            let scores = self.model.pass(view, query, draw, &mut buffers, parallelism);
             self.lock().push(buffers);
             Ok(scores)
         };

@@ -3,7 +3,7 @@
 use flock_graph::{NodeId, TypeId};
 
 /// A question to the graph, as far as walks are concerned.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum WalkQuery {
     /// (head, relation, ?). Draws `n` walks from the head, `n` from random nodes and `n` from
     /// balanced edges, in this order.

@@ -1,0 +1,1 @@
+//! One list from the lists of several shards.
