@@ -34,6 +34,7 @@ mod plan;
 pub mod predictor;
 mod question;
 pub mod ranking;
+pub mod records;
 pub mod shown;
 
 pub use answers::{Answer, Answers};
