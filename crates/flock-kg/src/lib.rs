@@ -36,6 +36,7 @@ pub mod predictor;
 mod question;
 pub mod ranking;
 pub mod score;
+pub mod records;
 pub mod shown;
 
 pub use answers::{Answer, Answers};
