@@ -35,8 +35,8 @@ mod plan;
 pub mod predictor;
 mod question;
 pub mod ranking;
-pub mod score;
 pub mod records;
+pub mod score;
 pub mod shown;
 
 pub use answers::{Answer, Answers};

@@ -18,13 +18,17 @@
 mod link;
 mod merge;
 mod pool;
+mod records;
 mod run;
 mod state;
 mod work;
 
 pub use link::{Link, Links, Sides};
+pub use merge::{MergeError, merge, read_links};
 
 pub use pool::{Candidate, SideScore};
+pub use records::{LinkRecord, link_columns, write_link, write_links};
+pub(crate) use state::fingerprint;
 pub use state::{CompletionState, StateError};
 pub use work::{MOST_QUESTIONS, PlaceOutline};
 

@@ -132,7 +132,8 @@ impl Column {
         let lower = candidates + 1 - rank - equal;
         let others = f64::from(candidates.saturating_sub(1).max(1));
         let percentile = 100.0 * (f64::from(lower) + f64::from(equal.saturating_sub(1)) / 2.0) / others;
-        Standing { logit, rank, candidates, percentile }
+        let reached = self.scores.reached.binary_search_by_key(&id, |r| r.0).is_ok();
+        Standing { logit, rank, candidates, percentile, reached }
     }
 
     /// The candidates that were reached, the best first.

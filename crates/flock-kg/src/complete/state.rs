@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use flock_graph::Topology;
+use flock_graph::{Topology, Triple};
 use flock_model::ModelName;
 use flock_model::ensemble::Ask;
 use flock_model::files::write_atomically;
@@ -104,13 +104,16 @@ impl CompletionState {
     }
 }
 
-fn settings(topology: &Topology, model: &ModelName, ask: &Ask, options: &CompleteOptions) -> Settings {
-    // The order of the triples does not count: an index may keep them in any.
+/// A number that another set of triples is not likely to have. Their order does not count: an index may keep them in any.
+pub(crate) fn fingerprint(triples: impl Iterator<Item = Triple>) -> u64 {
     let mix = |x: u64| (x ^ (x >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let hash = |t: flock_graph::Triple| {
-        mix(mix(u64::from(t.head) << 32 | u64::from(t.tail)).wrapping_add(u64::from(t.relation) + 1))
-    };
-    let sum = topology.triples().map(hash).fold(0, u64::wrapping_add);
+    let hash =
+        |t: Triple| mix(mix(u64::from(t.head) << 32 | u64::from(t.tail)).wrapping_add(u64::from(t.relation) + 1));
+    triples.map(hash).fold(0, u64::wrapping_add)
+}
+
+fn settings(topology: &Topology, model: &ModelName, ask: &Ask, options: &CompleteOptions) -> Settings {
+    let sum = fingerprint(topology.triples());
     Settings {
         graph: [topology.num_nodes().into(), topology.num_relations().into(), topology.num_triples() as u64, sum],
         model: model.sha256.clone(),

@@ -80,6 +80,23 @@ fn escaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(field)
 }
 
+/// The text of a field of TSV, as this module writes it.
+pub fn unescape_tsv(field: &str) -> String {
+    let mut text = String::with_capacity(field.len());
+    let mut chars = field.chars();
+    while let Some(c) = chars.next() {
+        let plain = if c == '\\' { chars.next() } else { None };
+        text.push(match plain {
+            None => c,
+            Some('t') => '\t',
+            Some('n') => '\n',
+            Some('r') => '\r',
+            Some(other) => other,
+        });
+    }
+    text
+}
+
 /// JSON lines: one object per row.
 #[derive(Debug)]
 pub struct JsonWriter<W: Write> {

@@ -30,6 +30,7 @@ use std::io::{self, Write};
 pub use answers::{answer_columns, write_answers};
 pub use cell::{Cell, Column, ColumnKind, Tone};
 pub use format::{OutputFormat, UnknownFormat};
+pub use lines::unescape_tsv;
 pub use sheet::typed;
 pub use table::{TABLE_ROWS, TableStyle, cut, grouped, printable};
 

@@ -5,19 +5,21 @@
 //! has. Its logit is the mean of the two sides.
 
 mod journal;
+mod records;
 
 pub use journal::{Journal, JournalError, ScoredTriple};
+pub use records::{score_columns, write_scores};
 
 use std::collections::{BTreeMap, HashMap};
 
 use flock_graph::{Graph, Mask, Triple};
 use flock_model::ModelName;
 use flock_model::checkpoint::Task;
-use flock_model::ensemble::combine;
-use flock_walk::WalkQuery;
+use flock_model::ensemble::{Ask, combine};
+use flock_walk::{Key, Order, WalkQuery};
 use serde::{Deserialize, Serialize};
 
-use crate::complete::Column;
+use crate::complete::{Column, fingerprint};
 use crate::error::AskError;
 use crate::inquiry::Inquiry;
 use crate::question::{Blank, Question};
@@ -35,6 +37,8 @@ pub struct Standing {
     pub candidates: u32,
     /// The share of the others that score lower, in percent; those that score the same count half.
     pub percentile: f64,
+    /// Whether a walk reached it. All that no walk reached have the same logit.
+    pub reached: bool,
 }
 
 /// A triple and where it stands.
@@ -97,7 +101,30 @@ pub fn find_triple<S: AsRef<str>>(graph: &Graph, triple: [S; 3]) -> Result<Tripl
     Ok(question.triple(graph.topology(), tail))
 }
 
+/// Draws `count` of some triples by a seed, in their order.
+pub fn sample(triples: &[Triple], count: usize, seed: u64) -> Vec<Triple> {
+    // A pass number that no walk has, so that the choice and the walks share nothing.
+    let order = Order::new(Key { seed, pass: u32::MAX, update: 0, query: 0 }, triples.len() as u64);
+    let mut places: Vec<u64> = (0..count.min(triples.len()) as u64).map(|k| order.get(k)).collect();
+    places.sort_unstable();
+    places.into_iter().map(|place| triples[place as usize]).collect()
+}
+
 impl<'a> Inquiry<'a> {
+    /// What makes a run of scores the same as another: graph, model, walks and triples, in one word.
+    ///
+    /// # Errors
+    /// There is no entity model.
+    pub fn score_settings(&self, triples: &[Triple]) -> Result<String, AskError> {
+        let named = self.predictor.model(Task::Entity)?;
+        let Ask { walks, passes, seed, .. } = self.ask_settings(named, 1);
+        let [graph, asked] = [fingerprint(self.graph.topology().triples()), fingerprint(triples.iter().copied())];
+        let (model, precision, count) = (&named.name.sha256, &named.name.precision, triples.len());
+        Ok(format!(
+            "graph {graph:x}, model {model} {precision}, n {walks}, P {passes}, seed {seed}, {count} triples {asked:x}"
+        ))
+    }
+
     /// Scores triples on both sides, all threads on them. A budget does not count here.
     ///
     #[cfg_attr(feature = "bundled", doc = "```")]

@@ -1,0 +1,65 @@
+//! Scored triples as records: one row for each, under the same columns in every format.
+
+use std::io::Write;
+
+use super::TripleScores;
+use crate::records::{Cell, Column, RecordError, RecordWriter, Tone};
+
+/// The columns of scored triples. `people` read names as they are shown, without the columns that only programs want.
+pub fn score_columns(people: bool, calibrated: bool) -> Vec<Column> {
+    let mut columns = ["head", "relation", "tail"].map(Column::text).to_vec();
+    if !people {
+        columns.extend(["head_label", "relation_label", "tail_label"].map(Column::text));
+    }
+    columns.push(Column::number(if people && !calibrated { "score" } else { "probability" }).tone(Tone::Score));
+    for side in ["tail", "head"] {
+        columns.push(Column::integer(format!("{side}_rank")));
+        if !people {
+            columns.push(Column::integer(format!("{side}_candidates")));
+        }
+        columns.push(Column::number(format!("{side}_percentile")).digits(1));
+    }
+    columns.push(Column::truth("known").words("known", "new").tone(Tone::NewsIfFalse));
+    if !people {
+        columns.extend(["logit", "tail_logit", "head_logit"].map(|name| Column::number(name).digits(3).signed()));
+    }
+    columns
+}
+
+/// Writes a row for each triple, under the [`score_columns`].
+///
+/// # Errors
+/// A sink that cannot be written to.
+pub fn write_scores<W: Write + Send>(
+    out: &mut RecordWriter<W>,
+    list: &TripleScores<'_>,
+    people: bool,
+) -> Result<(), RecordError> {
+    for s in &list.scores {
+        let (names, labels) = ([s.head, s.relation, s.tail], [s.head_label, s.relation_label, s.tail_label]);
+        let mut row: Vec<Cell<'_>> = Vec::new();
+        if people {
+            let show = |name: &'_ str| list.shown.get(name).map_or(name, String::as_str).to_string();
+            row.extend(
+                names.into_iter().zip(labels).map(|(n, l)| Cell::from(l.map_or_else(|| show(n), str::to_string))),
+            );
+        } else {
+            row.extend(names.map(Cell::from));
+            row.extend(labels.map(Cell::from));
+        }
+        row.push(s.probability.into());
+        for side in [&s.as_tail, &s.as_head] {
+            row.push(side.rank.into());
+            if !people {
+                row.push(side.candidates.into());
+            }
+            row.push(side.percentile.into());
+        }
+        row.push(s.known.into());
+        if !people {
+            row.extend([s.logit.into(), s.as_tail.logit.into(), s.as_head.logit.into()]);
+        }
+        out.row(&row)?;
+    }
+    Ok(())
+}
