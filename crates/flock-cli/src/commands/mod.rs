@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod eval;
 pub mod explain;
 pub mod finetune;
+pub mod holdout;
 pub mod import;
 pub mod info;
 pub mod man;

@@ -18,6 +18,14 @@ pub fn positive(text: &str) -> Result<usize, String> {
     }
 }
 
+/// A share of something, neither nothing nor all.
+pub fn share(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(share) if share > 0.0 && share < 1.0 => Ok(share),
+        _ => Err("expected a number above 0 and below 1, such as 0.1".to_string()),
+    }
+}
+
 /// The longest time that a flag takes.
 const MAX_DURATION: Duration = Duration::from_secs(3600);
 
