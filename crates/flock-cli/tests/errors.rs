@@ -150,9 +150,15 @@ fn models() {
 fn among() {
     let place = Place::new();
     let with = |file| place.predict(&["Portugal", "borders", "?", "--among", file]);
-    place.write("typo.txt", "Spain\n\nFrnace\n");
+    // Unknown names are skipped and counted; if all are unknown, the first is told with names near it.
+    place.write("typo.txt", "Spain\n\nFrnace\nx\n");
     let ran = with("typo.txt");
-    assert_eq!(ran.err, "error: typo.txt:3: unknown entity \"Frnace\"; near names: \"France\"\n");
+    assert_eq!(ran.err, "warning: typo.txt: the graph lacks 2 of the names, skipped: \"Frnace\", \"x\"\n");
+    assert_eq!(ran.code, Some(0));
+    place.write("typos.txt", "\nFrnace\nx\n");
+    let ran = with("typos.txt");
+    let unknown = "typos.txt:2: unknown entity \"Frnace\"; near names: \"France\"";
+    assert_eq!(ran.err, format!("error: {unknown}; none of the 2 candidates is known\n"));
     assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""));
     place.write("blank.txt", "\n \n");
     assert_eq!(with("blank.txt").err, "error: blank.txt: no names, expected one per line\n");
@@ -162,6 +168,28 @@ fn among() {
     // A byte order mark, Windows line ends, a name twice, and no line end at the end.
     place.write("windows.txt", "\u{feff}Spain\r\nSpain\r\n\r\nFrance");
     assert_eq!(with("windows.txt").code, Some(0));
+}
+
+#[test]
+fn conditions_on_candidates() {
+    let place = Place::new();
+    let error = |args: &[&str]| {
+        let ran = place.predict(args);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{ran:?}");
+        ran.err
+    };
+    let ask = ["Portugal", "borders", "?"];
+    let with = |args: &[&str]| error(&[&ask[..], args].concat());
+    assert_eq!(
+        with(&["--among-type", "Europe"]),
+        "error: \"Europe\": expected RELATION=VALUE, such as instance_of=city\n"
+    );
+    assert!(with(&["--among-range", "border"]).contains("unknown relation \"border\"; near names: \"borders\""));
+    let none = with(&["--among-type", "in=Europe", "--among-domain", "capital_of"]);
+    assert!(none.starts_with("error: no entity of the graph is a candidate: expected at least one"), "{none}");
+    assert!(none.contains("with in = Europe and that are heads of capital_of; hint: leave one of"), "{none}");
+    let relation = error(&["Portugal", "?", "Spain", "--among-range", "in"]);
+    assert!(relation.starts_with("error: the question asks for a relation"), "{relation}");
 }
 
 /// Files without an end, or of one long line, are given up in good time and little memory.

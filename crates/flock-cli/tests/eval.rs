@@ -128,12 +128,12 @@ fn tables_comparisons_and_warnings() {
     ] {
         assert!(ran.out.contains(text), "no {text:?} in {}", ran.out);
     }
-    let markdown = place.run(&eval(&["Metafam", "--compare", "p.csv", "--format", "markdown"])).out;
+    let markdown = place.run(&eval(&["Metafam", "--compare", "p.csv", "--output", "markdown"])).out;
     assert!(markdown.contains("| dataset | task |") && markdown.contains("**0.476**"), "{markdown}");
     assert!(markdown.contains("\nbeside p.csv\n"), "{markdown}");
-    let valid = place.run(&eval(&["Metafam", "--split", "valid", "--compare", "p.csv", "--format", "csv"])).out;
+    let valid = place.run(&eval(&["Metafam", "--split", "valid", "--compare", "p.csv", "--output", "csv"])).out;
     assert!(valid.contains("dataset,ours (validation) MRR,ultra MRR"), "{valid}");
-    let csv = place.run(&eval(&["Metafam", "--compare", "p.csv", "--format", "csv"])).out;
+    let csv = place.run(&eval(&["Metafam", "--compare", "p.csv", "--output", "csv"])).out;
     assert!(csv.starts_with("dataset,task,queries,n,P,MRR") && csv.contains(",flock,"), "{csv}");
     let relation =
         ["eval", "Toy", "--data", "kg", "--model", "relation.safetensors", "--walks", "1", "--passes", "1", "--json"];
@@ -316,4 +316,73 @@ fn a_closed_pipe_costs_no_results() {
     let list: Value = serde_json::from_str(&std::fs::read_to_string(place.path("r.json")).unwrap()).unwrap();
     assert_eq!(list.as_array().unwrap().len(), 2);
     assert!(!place.path("r.json.partial").exists());
+}
+
+#[test]
+fn datasets_by_path_and_in_other_spellings() {
+    let place = place();
+    let how = ["--model", "entity.safetensors", "--walks", "1", "--passes", "1", "--output", "jsonl"];
+    let by_name = place.run(&[&["eval", "Toy", "--data", "kg"], &how[..]].concat()).json();
+    let by_path = place.run(&[&["eval", "kg/Toy"], &how[..]].concat()).json();
+    assert_eq!((by_name.len(), &by_name[0]["mrr"]), (1, &by_path[0]["mrr"]));
+    assert_eq!((&by_path[0]["dataset"], &by_path[0]["queries"]), (&"Toy".into(), &12.into()));
+    std::fs::create_dir_all(place.path("mine")).unwrap();
+    for part in ["train", "valid", "test"] {
+        let text = std::fs::read_to_string(place.path(&format!("kg/Toy/{part}.txt"))).unwrap().replace('\t', ",");
+        place.write(&format!("mine/{part}.csv"), format!("head,relation,tail\n{text}"));
+    }
+    let csv = place.run(&[&["eval", "mine"], &how[..]].concat()).json();
+    assert_eq!((&csv[0]["dataset"], &csv[0]["mrr"]), (&"mine".into(), &by_name[0]["mrr"]));
+    let nowhere = place.run(&["eval", "Toy"]);
+    assert!(nowhere.err.contains("Toy: no such directory; hint: --data DIR"), "{}", nowhere.err);
+    let file = place.run(&["eval", "world.tsv"]);
+    assert!(file.err.contains("is a file, expected a dataset; hint: --holdout 0.1"), "{}", file.err);
+    let old = place.run(&eval(&["Toy", "--format", "csv"]));
+    assert!(old.code == Some(2) && old.err.contains("hint: --output is the format of tables"), "{}", old.err);
+    let details = place.run(&eval(&["Toy", "--details", "--output", "jsonl"]));
+    assert!(details.code == Some(2) && details.err.contains("hint: --output table, md or csv"), "{}", details.err);
+}
+
+#[test]
+fn how_good_on_ones_own_graph() {
+    let place = place();
+    let ring: String =
+        (0..40).map(|i| format!("e{i}\tnext\te{}\ne{i}\tskip\te{}\n", (i + 1) % 40, (i + 2) % 40)).collect();
+    place.write("ring.tsv", ring);
+    let how = ["eval", "ring.tsv", "--holdout", "0.1", "--model", "entity.safetensors", "--walks", "2"];
+    let ask = |args: &[&str]| place.run(&[&how[..], args].concat());
+    // 8 of 80 triples, both sides of each.
+    let report = ask(&["--json", "--out", "r.json"]).json_text();
+    let kept: Value = serde_json::from_str(&std::fs::read_to_string(place.path("r.json")).unwrap()).unwrap();
+    assert_eq!(report, kept);
+    assert!(!place.path("r.json.partial").exists());
+    let [r] = &report.as_array().unwrap()[..] else { panic!("{report}") };
+    assert_eq!((&r["triples"], &r["hidden"], &r["candidates"]), (&80.into(), &8.into(), &40.into()));
+    assert_eq!((&r["summary"]["queries"], &r["passes"], &r["n"]), (&16.into(), &1.into(), &2.into()));
+    // The same numbers in a table, with the sentence, on any number of threads; another seed hides others.
+    let table = ask(&["--threads", "1"]).ok();
+    let percent = format!("{:.0} %", r["summary"]["hits10"].as_f64().unwrap() * 100.0);
+    let sentence =
+        format!("For a hidden link, the right answer is among the first 10 of 40 candidates in {percent} of cases");
+    assert!(table.starts_with(&sentence), "{table}");
+    assert!(table.contains("ring.tsv: 8 of 80 triples hidden, 16 questions about 8 of them"), "{table}");
+    let rows = ask(&["--output", "jsonl"]).json();
+    assert_eq!(
+        (&rows[0]["part"], &rows[0]["questions"], &rows[0]["mrr"]),
+        (&"all".into(), &16.into(), &r["summary"]["mrr"])
+    );
+    let questions: u64 = rows[1..].iter().map(|row| row["questions"].as_u64().unwrap()).sum();
+    assert_eq!((questions, &rows[1]["part"]), (16, &"relation".into()));
+    let other = ask(&["--json", "--seed", "1"]).json_text();
+    assert_ne!(other[0]["summary"]["mrr"], r["summary"]["mrr"]);
+    // A sample says how sure it is.
+    assert!(ask(&["--limit", "4"]).ok().contains("a sample of 4 of 8 hidden triples: MRR ± "));
+    // What cannot be hidden or is no share is refused with the rule.
+    place.write("star.tsv", "a\tr\tb\na\tr\tc\n");
+    let star = place.run(&["eval", "star.tsv", "--holdout", "0.1", "--model", "entity.safetensors"]);
+    assert!(star.err.starts_with("error: star.tsv: no triple of the graph (2 triples, 3 entities)"), "{}", star.err);
+    assert_eq!(place.run(&["eval", "ring.tsv", "--holdout", "1.5"]).code, Some(2));
+    assert!(
+        place.run(&["eval", "kg/Toy", "--holdout", "0.1"]).err.contains("expected a graph file; hint: leave --holdout")
+    );
 }

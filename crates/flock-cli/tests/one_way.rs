@@ -1,4 +1,4 @@
-//! One way to ask: the same fifty questions through the library, the command and the server get the same reply, field by field.
+//! One way to ask: the same fifty-odd questions through the library, the command and the server get the same reply, field by field.
 //!
 //! The questions ask for tails, heads and relations; with passes, seeds, walks, candidates, only new answers, budgets, reasons and
 //! calibrated probabilities; on a plain graph and on one of IRIs with prefixes. Ten of them are explanations.
@@ -33,6 +33,9 @@ struct Case {
     top: usize,
     only_new: bool,
     among: &'static [&'static str],
+    among_type: Option<[&'static str; 2]>,
+    among_range: Option<&'static str>,
+    among_domain: Option<&'static str>,
     budget: Option<u64>, // ms
     reasons: bool,
     explain: Option<Blank>, // explains the triple instead
@@ -47,12 +50,15 @@ const PLAIN: Case = Case {
     top: 10,
     only_new: false,
     among: &[],
+    among_type: None,
+    among_range: None,
+    among_domain: None,
     budget: None,
     reasons: false,
     explain: None,
 };
 
-/// Fifty of them.
+/// Fifty and some.
 fn cases() -> Vec<Case> {
     let tails =
         [["Portugal", "borders", "?"], ["Spain", "in", "?"], ["Paris", "capital_of", "?"], ["Nowhere", "in", "?"]];
@@ -79,6 +85,9 @@ fn cases() -> Vec<Case> {
     cases.push(Case { question: tails[0], among: &["France", "Europe", "Nowhere"], ..PLAIN });
     cases.push(Case { question: heads[1], among: &["Spain", "Lisbon"], only_new: true, ..PLAIN });
     cases.push(Case { question: relations[0], among: &["in", "borders"], ..PLAIN });
+    cases.push(Case { question: tails[0], among_type: Some(["in", "Europe"]), ..PLAIN });
+    cases.push(Case { question: heads[0], among_domain: Some("borders"), among_type: Some(["in", "Europe"]), ..PLAIN });
+    cases.push(Case { question: tails[0], among_range: Some("in"), among: &["Europe", "Atlantis"], ..PLAIN });
     cases.push(Case { question: tails[1], only_new: true, reasons: true, ..PLAIN });
     cases.push(Case { question: relations[1], only_new: true, top: 2, ..PLAIN });
     cases.push(Case { question: heads[0], reasons: true, passes: Some(6), ..PLAIN });
@@ -147,6 +156,15 @@ fn library(place: &Place, predictor: &Predictor, case: &Case) -> Value {
     if !case.among.is_empty() {
         inquiry = inquiry.among(case.among);
     }
+    if let Some([relation, value]) = case.among_type {
+        inquiry = inquiry.among_type(relation, value);
+    }
+    if let Some(relation) = case.among_range {
+        inquiry = inquiry.among_range(relation);
+    }
+    if let Some(relation) = case.among_domain {
+        inquiry = inquiry.among_domain(relation);
+    }
     if let Some(ms) = case.budget {
         inquiry = inquiry.budget(Duration::from_millis(ms));
     }
@@ -174,6 +192,9 @@ fn command(place: &Place, case: &Case) -> Value {
         place.write("among.txt", case.among.join("\n"));
         flag("--among", Some("among.txt".to_string()));
     }
+    flag("--among-type", case.among_type.map(|pair| pair.join("=")));
+    flag("--among-range", case.among_range.map(String::from));
+    flag("--among-domain", case.among_domain.map(String::from));
     args.push("--json".to_string());
     args.extend(case.only_new.then(|| "--novel".to_string()));
     args.extend(case.reasons.then(|| "--explain".to_string()));
@@ -201,6 +222,9 @@ fn server(servers: &[(&str, Server)], case: &Case) -> Value {
             put("explain", Some(json!(case.reasons)));
             put("budget_ms", case.budget.map(Value::from));
             put("among", (!case.among.is_empty()).then(|| json!(case.among)));
+            put("among_type", case.among_type.map(|pair| json!([pair])));
+            put("among_range", case.among_range.map(|relation| json!([relation])));
+            put("among_domain", case.among_domain.map(|relation| json!([relation])));
             "/api/v1/predict"
         }
     };
@@ -226,7 +250,7 @@ fn fifty_questions_get_the_same_reply_everywhere() {
 
     let servers = ["world.tsv", "bio.ttl", "calibrated.tsv"].map(|graph| (graph, Server::start_on(&place, graph, &[])));
     let cases = cases();
-    assert_eq!(cases.len(), 50);
+    assert_eq!(cases.len(), 53);
     let mut seen = Vec::new();
     for case in &cases {
         let [library, command, server] =
@@ -242,6 +266,8 @@ fn fifty_questions_get_the_same_reply_everywhere() {
         assert!(count(&|r| r["stopped"] == reason) > 0, "no budget ended by {reason}");
     }
     assert!(count(&|r| r.get("calibration").is_some()) >= 4 && count(&|r| r.get("calibration_unused").is_some()) >= 2);
+    assert_eq!(count(&|r| r["unknown_candidates"] == json!({"count": 1, "first": ["Atlantis"]})), 1);
+    assert_eq!(count(&|r| r["candidates"] == 1), 1, "Europe alone is a tail of in and listed");
     assert!(count(&|r| r.get("shown").is_some()) >= 7, "IRIs are shown by their prefix");
     assert!(count(&|r| r["deletion"]["fall"].is_number()) >= 9);
     assert!(count(&|r| r["answers"].as_array().is_some_and(|a| a.iter().any(|a| a.get("reason").is_some()))) >= 5);

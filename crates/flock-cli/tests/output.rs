@@ -458,3 +458,92 @@ fn manual_pages() {
     let ran = place.run(&["man", "--out", "taken"]);
     assert_eq!((ran.code, ran.err.starts_with("error: taken: ")), (Some(1), true), "{ran:?}");
 }
+
+/// Every format has the same rows as the JSON objects, and a file gets its name when it is complete.
+#[test]
+fn answers_as_records() {
+    let place = Place::new();
+    place.write("q.tsv", "Portugal\tborders\t?\nPortgual\tborders\t?\nPortugal\t?\tSpain\n");
+    let ask = |args: &[&str]| place.predict(&[&["--queries", "q.tsv", "--top", "2", "--passes", "2"], args].concat());
+    let objects = ask(&["--json"]).json();
+    let csv = ask(&["--output", "csv"]);
+    assert_eq!(csv.code, Some(1), "one question fails, the others are answered");
+    assert!(csv.err.starts_with("error: q.tsv:2: unknown entity \"Portgual\""), "{}", csv.err);
+    let mut reader = csv::Reader::from_reader(csv.out.as_bytes());
+    let header = "head,relation,tail,rank,answer,label,probability,calibrated,logit,spread,visits,known";
+    assert_eq!(reader.headers().unwrap().iter().collect::<Vec<_>>().join(","), header);
+    let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+    assert_eq!(rows.len(), 4);
+    let answers = [&objects[0], &objects[0], &objects[2], &objects[2]];
+    for (i, (row, object)) in rows.iter().zip(answers).enumerate() {
+        let answer = &object["answers"][i % 2];
+        assert_eq!(json!([row[0], row[1], row[2]]), object["query"]);
+        assert_eq!((&row[4], &row[5], &row[7]), (answer["name"].as_str().unwrap(), "", "false"));
+        // All digits: the text is the number.
+        for (column, key) in [(3, "rank"), (6, "probability"), (8, "logit"), (9, "spread")] {
+            assert_eq!(row[column].parse::<f64>().unwrap(), answer[key].as_f64().unwrap(), "{key}");
+        }
+        assert_eq!(&row[10], answer["visits"].as_u64().map_or(String::new(), |v| v.to_string()));
+        assert_eq!(row[11].parse::<bool>().unwrap(), answer["known"].as_bool().unwrap());
+    }
+    let lines = ask(&["--output", "jsonl"]).json();
+    assert_eq!((lines.len(), &lines[0]["answer"]), (4, &objects[0]["answers"][0]["name"]));
+    assert_eq!(lines[0]["probability"], objects[0]["answers"][0]["probability"]);
+    assert_eq!(ask(&["--output", "tsv"]).out.lines().next().unwrap(), header.replace(',', "\t"));
+    assert!(ask(&["--output", "md"]).out.starts_with("| head | relation | tail | rank |"));
+
+    // The ending of the file names the format.
+    place.predict(&["Portugal", "borders", "?", "--explain", "--out", "a.csv"]).ok();
+    let text = std::fs::read_to_string(place.path("a.csv")).unwrap();
+    assert!(text.starts_with(&format!("{header},reason\n")), "{text}");
+    place.predict(&["Portugal", "borders", "?", "--out", "a.parquet"]).ok();
+    let bytes = std::fs::read(place.path("a.parquet")).unwrap();
+    assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
+    place.predict(&["Portugal", "borders", "?", "--out", "a.txt"]).ok();
+    assert_eq!(
+        std::fs::read_to_string(place.path("a.txt")).unwrap(),
+        place.predict(&["Portugal", "borders", "?"]).ok(),
+        "a file has the same table"
+    );
+    assert!(!place.path("a.csv.partial").exists() && !place.path("a.parquet.partial").exists());
+    let ran = place.predict(&["Portugal", "borders", "?", "--out", "nowhere/a.csv"]);
+    assert!(ran.err.starts_with("error: --out nowhere/a.csv.partial: cannot write: "), "{}", ran.err);
+    let ran = place.predict(&["Portugal", "borders", "?", "--out", "."]);
+    assert!(ran.err.contains("is a directory, expected a file"), "{}", ran.err);
+    let ran = place.predict(&["Portugal", "borders", "?", "--json", "--output", "csv"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+}
+
+#[test]
+fn candidates_by_type_and_range() {
+    let place = Place::new();
+    let asked = |question: [&'static str; 3], args: &[&'static str]| {
+        let ran = place.predict(&[&question[..], &["--json", "--top", "0"], args].concat());
+        let mut names: Vec<String> = names(&ran.json()[0]).into_iter().map(String::from).collect();
+        names.sort_unstable();
+        names.join(" ")
+    };
+    let tails = ["Portugal", "borders", "?"];
+    assert_eq!(asked(tails, &["--among-type", "in=Europe"]), "France Portugal Spain");
+    assert_eq!(asked(tails, &["--among-range", "borders"]), "France Spain");
+    assert_eq!(asked(tails, &["--among-domain", "capital_of"]), "Lisbon Madrid Paris Reykjavik");
+    // All conditions together.
+    assert_eq!(asked(tails, &["--among-range", "borders", "--among-domain", "borders"]), "Spain");
+    assert_eq!(asked(["?", "borders", "Spain"], &["--among-type", "in=Europe", "--novel"]), "France Spain");
+}
+
+#[test]
+fn other_commands_have_records_too() {
+    let place = Place::new();
+    let model = ["--model", "entity.safetensors"];
+    let info = place.run(&[&["info", "world.tsv", "--output", "jsonl"], &model[..]].concat()).json();
+    let fact = |name: &str| info.iter().find(|row| row["fact"] == name).unwrap()["value"].clone();
+    assert_eq!((fact("graph.entities"), fact("graph.top_relations.1.triples")), (json!("10"), json!("4")));
+    let explain = ["explain", "world.tsv", "Portugal", "borders", "Spain", "--walks", "4", "--no-check"];
+    let reasons = place.run(&[&explain[..], &model, &["--output", "csv"]].concat()).ok();
+    assert!(reasons.starts_with("rank,share,count,steps,reason\n1,"), "{reasons}");
+    let datasets = place.run(&["datasets", "--output", "jsonl"]).json();
+    assert!(datasets.len() == 57 && datasets[0]["n"].is_number(), "{:?}", datasets[0]);
+    // The old spelling is still taken where no graph file is read.
+    assert_eq!(place.run(&["datasets", "--format", "csv"]).ok(), place.run(&["datasets", "--output", "csv"]).ok());
+}

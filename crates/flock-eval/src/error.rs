@@ -1,6 +1,7 @@
 //! Why an evaluation stops.
 
 use crate::datasets::DatasetError;
+use crate::holdout::HoldoutError;
 use crate::partial::PartialError;
 use crate::remedy::EvalRemedy;
 use flock_model::ensemble::NotFinite;
@@ -22,6 +23,9 @@ pub enum EvalError {
     /// The dataset cannot be loaded.
     #[error(transparent)]
     Dataset(#[from] DatasetError),
+    /// Triples of the graph cannot be hidden.
+    #[error(transparent)]
+    Holdout(#[from] HoldoutError),
     /// A file cannot be read or written.
     #[error("{file}: {source}")]
     File {
@@ -65,6 +69,7 @@ impl EvalError {
         match self {
             EvalError::Partial(e) => e.remedy(),
             EvalError::Dataset(e) => e.remedy().map(EvalRemedy::Dataset),
+            EvalError::Holdout(HoldoutError::Nothing { .. }) => Some(EvalRemedy::LargerGraph),
             _ => None,
         }
     }

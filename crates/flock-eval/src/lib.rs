@@ -10,6 +10,8 @@
 //! 4. [`evaluate`](mod@evaluate) runs all of this, and [`results`] keeps the metrics with the whole
 //!    protocol. [`partial`] keeps the ranks on disk, so that a killed run can be resumed.
 //!
+//! [`holdout`] does the same for any graph: it hides some of the graph's own triples.
+//!
 //! Then: [`ranks`] writes a row per question, from which [`bootstrap`] compares two models.
 //! [`published`] has published numbers, and [`compare`](mod@compare) puts them beside ours.
 //! [`analyse`] has the paper's analyses, and [`chart`] draws them.
@@ -23,6 +25,7 @@ pub mod datasets;
 pub mod difference;
 pub mod error;
 pub mod evaluate;
+pub mod holdout;
 pub mod metrics;
 pub mod partial;
 pub mod published;
@@ -39,6 +42,7 @@ pub mod summary;
 pub use ask::{rank_all, rank_query};
 pub use error::EvalError;
 pub use evaluate::{EvalSettings, RankedEvaluation, evaluate, evaluate_ranked};
+pub use holdout::{HoldoutError, HoldoutReport, HoldoutSettings, evaluate_holdout};
 pub use metrics::{RankMetrics, TieMetrics};
 pub use questions::{AskedSide, TestAnswer, TestQuestions};
 pub use rank::{AnswerRank, Rank};

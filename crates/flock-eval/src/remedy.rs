@@ -19,6 +19,8 @@ pub enum EvalRemedy {
     StartOver,
     /// Use the same options to resume, start over, or write to another file.
     SameOptions,
+    /// Use a graph with more triples about each name.
+    LargerGraph,
 }
 
 impl fmt::Display for EvalRemedy {
@@ -31,6 +33,7 @@ impl fmt::Display for EvalRemedy {
             EvalRemedy::SameOptions => {
                 f.write_str("use the same options to resume it, start over, or write to another file")
             }
+            EvalRemedy::LargerGraph => f.write_str("use a graph with more triples about each entity"),
         }
     }
 }

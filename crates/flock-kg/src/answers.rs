@@ -9,6 +9,7 @@ use flock_model::ensemble::{Ask, NotFinite, Scores};
 use serde::Serialize;
 
 use crate::calibrate::{Calibration, CalibrationSummary};
+use crate::candidates::UnknownCandidates;
 use crate::explain::{Evidence, ReasonReport};
 use crate::passes::StopReason;
 use crate::question::{BLANK, Question};
@@ -72,6 +73,9 @@ pub struct Answers<'a> {
     /// Why the calibration of this graph was not used, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calibration_unused: Option<String>,
+    /// Names of the list of candidates that the graph does not have, if there are any; they were skipped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown_candidates: Option<UnknownCandidates>,
     /// How names of this reply are shown, where that is not the full name: IRIs by their prefix.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub shown: ShownNames<'a>,
@@ -113,6 +117,7 @@ impl<'a> Answers<'a> {
             stopped: None,
             calibration: None,
             calibration_unused: None,
+            unknown_candidates: None,
             shown: ShownNames::new(),
         })
     }

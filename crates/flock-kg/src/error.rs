@@ -6,7 +6,7 @@ use flock_model::checkpoint::{CheckpointError, Task};
 use flock_model::ensemble::NotFinite;
 use flock_model::model::ModelError;
 
-use crate::candidates::UnknownCandidate;
+use crate::candidates::CandidateError;
 
 /// Why there is no predictor.
 #[derive(Debug, thiserror::Error)]
@@ -84,9 +84,9 @@ pub enum AskError {
     /// A list of candidates without a name.
     #[error("the list of candidates is empty, expected at least one name")]
     NoCandidates,
-    /// A candidate that the graph does not have.
+    /// Candidates that cannot be used for this question.
     #[error(transparent)]
-    Candidate(#[from] UnknownCandidate),
+    Candidate(#[from] CandidateError),
     /// There is no model for this kind of question.
     #[error("{file}: this is {article} {other} model: it cannot answer {asked}",
         article = if *.task == Task::Entity { "a" } else { "an" },

@@ -13,7 +13,7 @@ use crate::answers::{Answer, Answers};
 use crate::calibrate::{
     CalibrateOptions, Calibration, CalibrationError, CalibrationReport, Calibrations, calibrate as calibrate_model,
 };
-use crate::candidates::{Candidates, UnknownCandidate};
+use crate::candidates::{CandidateError, Candidates, FoundCandidates};
 use crate::error::AskError;
 use crate::explain::{ExplainOptions, Explanation, explain};
 use crate::passes::Passes;
@@ -46,8 +46,8 @@ pub struct Inquiry<'a> {
     budget: Option<Duration>,
     top: usize,
     only_new: bool,
-    among: Option<Arc<Candidates>>,
-    ids: [OnceLock<Result<Arc<[u32]>, UnknownCandidate>>; 2], // of `among`, by task
+    among: Option<Candidates>,
+    found: [OnceLock<Result<Arc<FoundCandidates>, CandidateError>>; 2], // of `among`, by task
     pub(crate) reasons: bool,
     pub(crate) calibrations: [Option<Arc<Calibration>>; 2],
     pub(crate) cancel: Option<&'a AtomicBool>,
@@ -69,7 +69,7 @@ impl<'a> Inquiry<'a> {
             top: 0,
             only_new: false,
             among: None,
-            ids: Default::default(),
+            found: Default::default(),
             reasons: false,
             calibrations: [None, None],
             cancel: None,
@@ -136,15 +136,34 @@ impl<'a> Inquiry<'a> {
         self
     }
 
-    /// Ranks only these names, and all of them.
+    /// Ranks only these names, and all of them that the graph has. Like all `among_…` methods it adds a condition: a candidate must
+    /// fit all of them.
     pub fn among<S: AsRef<str>>(self, names: impl IntoIterator<Item = S>) -> Self {
-        self.among_candidates(Arc::new(Candidates::new(names)))
+        self.among_candidates(Candidates::new(names))
     }
 
-    /// As [`Inquiry::among`], for a list that was read from a file.
-    pub fn among_candidates(mut self, candidates: Arc<Candidates>) -> Self {
-        self.among = Some(candidates);
-        self.ids = Default::default();
+    /// Ranks only entities x with (x, `relation`, `value`) in the graph.
+    pub fn among_type(self, relation: impl Into<String>, value: impl Into<String>) -> Self {
+        self.among_candidates(Candidates::of_type(relation, value))
+    }
+
+    /// Ranks only entities that the graph has as a tail of the relation.
+    pub fn among_range(self, relation: impl Into<String>) -> Self {
+        self.among_candidates(Candidates::of_range(relation))
+    }
+
+    /// Ranks only entities that the graph has as a head of the relation.
+    pub fn among_domain(self, relation: impl Into<String>) -> Self {
+        self.among_candidates(Candidates::of_domain(relation))
+    }
+
+    /// As [`Inquiry::among`], for candidates that were read from a file or put together before.
+    pub fn among_candidates(mut self, candidates: Candidates) -> Self {
+        self.among = Some(match self.among {
+            Some(before) => before.and(candidates),
+            None => candidates,
+        });
+        self.found = Default::default();
         self
     }
 
@@ -199,13 +218,13 @@ impl<'a> Inquiry<'a> {
         question
     }
 
-    fn candidates(&self, task: Task) -> Result<Option<Arc<[u32]>>, AskError> {
+    fn candidates(&self, task: Task) -> Result<Option<Arc<FoundCandidates>>, AskError> {
         let Some(among) = &self.among else { return Ok(None) };
         if among.is_empty() {
             return Err(AskError::NoCandidates);
         }
-        let ids = self.ids[task as usize].get_or_init(|| among.ids(self.graph, task).map(Into::into));
-        Ok(Some(ids.clone()?))
+        let found = self.found[task as usize].get_or_init(|| among.find(self.graph, task).map(Arc::new));
+        Ok(Some(found.clone()?))
     }
 
     /// Reads a question and decides how it will be asked.

@@ -15,6 +15,7 @@ use flock_model::update::Parallelism;
 
 use crate::answers::Answers;
 use crate::calibrate::Calibration;
+use crate::candidates::FoundCandidates;
 use crate::error::AskError;
 use crate::explain::{ExplainOptions, evidence};
 use crate::passes::Passes;
@@ -34,7 +35,7 @@ pub struct Plan {
     pub(crate) budget: Option<Duration>,
     pub(crate) top: usize,
     pub(crate) only_new: bool,
-    pub(crate) among: Option<Arc<[u32]>>,
+    pub(crate) among: Option<Arc<FoundCandidates>>,
     pub(crate) calibration: Option<Arc<Calibration>>,
     pub(crate) reasons: bool,
 }
@@ -94,7 +95,7 @@ impl Plan {
     }
 
     fn listing(&self) -> Listing<'_> {
-        Listing { top: self.top, only_new: self.only_new, among: self.among.as_deref() }
+        Listing { top: self.top, only_new: self.only_new, among: self.among.as_ref().map(|found| &found.ids[..]) }
     }
 
     /// The ids that would be listed, in order. What cannot be ranked is reported with the answers.
@@ -144,6 +145,7 @@ impl Plan {
         let (scores, name) = (passes.scores(), &self.model.name);
         let mut answers = Answers::new(graph, &self.question, &scores, &self.listing(), &ask, name)?;
         answers.stopped = passes.reason();
+        answers.unknown_candidates = self.among.as_ref().and_then(|found| found.unknown.clone());
         if let Some(calibration) = &self.calibration {
             // Without a budget the last count is known, so that interim answers are calibrated if the last ones are.
             let count = if self.budget.is_some() { ask.passes } else { self.most_passes() };

@@ -3,7 +3,7 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use flock_kg::candidates::UnknownCandidate;
+use flock_kg::candidates::CandidateError;
 use flock_kg::graph::{LoadError, NameKind, RowError, UnknownName};
 use flock_kg::{AskError, Task};
 use serde::Serialize;
@@ -184,7 +184,13 @@ impl From<AskError> for Problem {
     fn from(e: AskError) -> Problem {
         match e {
             AskError::Unknown(unknown) => unknown.into(),
-            AskError::Candidate(UnknownCandidate { unknown, .. }) => unknown.into(),
+            AskError::Candidate(CandidateError::NoneKnown { unknown, .. }) => unknown.into(),
+            AskError::Candidate(CandidateError::Unknown { unknown, .. }) => unknown.into(),
+            AskError::Candidate(CandidateError::NotRelations { .. }) => Problem::bad(e)
+                .remedy("ask for a head or a tail, or leave out among_type, among_range and among_domain"),
+            AskError::Candidate(_) => {
+                Problem::bad(e).remedy("leave one of among, among_type, among_range and among_domain out")
+            }
             AskError::UnknownToo { .. } => Problem::new(Code::UnknownName, e),
             AskError::Blanks { found } => {
                 Problem::bad(format!("expected one ? among head, relation and tail, found {found}"))

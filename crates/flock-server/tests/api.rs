@@ -142,6 +142,16 @@ async fn answers_as_the_library_does() {
     assert_eq!((&relation["model"]["task"], &relation["candidates"]), (&json!("relation"), &json!(3)));
     let among = json!({"query": ["Portugal", "borders", "?"], "walks": 2, "among": ["France", "Paris"]});
     assert_eq!(post(&app, "/api/v1/predict", among).await.json()["candidates"], 2);
+    // Names that the graph lacks are skipped and told; conditions on candidates are joined.
+    let among = json!({"query": ["Portugal", "borders", "?"], "walks": 2, "among": ["France", "Atlantis"]});
+    let reply = post(&app, "/api/v1/predict", among).await.json();
+    assert_eq!((&reply["candidates"], &reply["unknown_candidates"]["first"]), (&json!(1), &json!(["Atlantis"])));
+    let none =
+        json!({"query": ["Portugal", "borders", "?"], "walks": 2, "among": ["Paris"], "among_range": ["borders"]});
+    let reply = post(&app, "/api/v1/predict", none).await;
+    assert_eq!(reply.status, StatusCode::BAD_REQUEST);
+    assert!(reply.json()["error"].as_str().unwrap().contains("no entity of the graph is a candidate"));
+    assert!(reply.json()["remedy"].as_str().unwrap().contains("among_range"));
     let novel = json!({"query": ["Portugal", "borders", "?"], "walks": 2, "novel": true, "top": 0});
     let novel = post(&app, "/api/v1/predict", novel).await.json();
     assert!(novel["answers"].as_array().unwrap().iter().all(|a| a["name"] != "Spain"));
@@ -712,6 +722,9 @@ fn anything() -> impl Strategy<Value = Value> {
         "top",
         "novel",
         "among",
+        "among_type",
+        "among_range",
+        "among_domain",
         "walks",
         "passes",
         "seed",

@@ -18,6 +18,7 @@ use flock_kg::kernels::Engine;
 use flock_kg::model::Model;
 use flock_kg::model::checkpoint::{Checkpoint, ProcessorKind, Task};
 use flock_kg::model::ensemble::Ask;
+use flock_kg::records::OutputFormat;
 use rayon::ThreadPool;
 
 use crate::shared::failure::{Failure, error};
@@ -27,7 +28,7 @@ use crate::shared::output::println;
 use crate::shared::progress::EvalBar;
 use crate::shared::protocol::{ProtocolArgs, find_datasets};
 use crate::shared::published::Numbers;
-use crate::shared::sheet::{TableFormat, print_beside, print_sheet};
+use crate::shared::sheet::{SheetArgs, print_beside, print_sheet};
 
 /// Arguments of `analyse`.
 #[derive(clap::Args, Debug)]
@@ -70,7 +71,7 @@ Examples:
   flock-kg analyse density --results results.json --svg ours.svg")]
     Density(DensityArgs),
     /// Results of an earlier eval beside published numbers
-    #[command(after_help = "Example:\n  flock-kg analyse compare results.json --format markdown")]
+    #[command(after_help = "Example:\n  flock-kg analyse compare results.json --output md")]
     Compare(CompareArgs),
 }
 
@@ -89,12 +90,12 @@ fn listed(arg: Arg, meaningless: &[&str]) -> Arg {
 /// A run on datasets.
 #[derive(clap::Args, Debug)]
 pub struct AnalysisArgs {
-    /// Datasets by name, or groups of them
+    /// Datasets by name in --data, groups of them, or their directories by path
     #[arg(value_name = "DATASET", required = true)]
     pub datasets: Vec<String>,
     /// Directory with a directory per dataset
     #[arg(long, value_name = "DIR")]
-    pub data: PathBuf,
+    pub data: Option<PathBuf>,
     #[command(flatten)]
     pub protocol: ProtocolArgs,
     #[command(flatten)]
@@ -128,9 +129,8 @@ pub struct OutputArgs {
     /// Write the picture here
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// Form of the table
-    #[arg(long, value_enum, default_value = "table")]
-    pub format: TableFormat,
+    #[command(flatten)]
+    pub table: SheetArgs,
 }
 
 /// Arguments of `relations`.
@@ -167,9 +167,8 @@ pub struct CompareArgs {
     /// Published numbers: published (built in, zero-shot), published-finetuned, or a CSV file
     #[arg(long, value_name = "WHICH|FILE", default_value = "published", value_parser = Numbers::parse)]
     pub published: Numbers,
-    /// Form of the table
-    #[arg(long, value_enum, default_value = "table")]
-    pub format: TableFormat,
+    #[command(flatten)]
+    pub table: SheetArgs,
 }
 
 /// Analyses.
@@ -192,7 +191,7 @@ pub fn run(args: AnalyseArgs) -> Result<(), Failure> {
                 if let Some(caveat) = caveat(&results) {
                     say!("{caveat}");
                 }
-                print_beside(&results, &published, args.format)?;
+                print_beside(&results, &published, args.table.output)?;
             }
             Ok(())
         }
@@ -273,7 +272,7 @@ fn over_passes(args: &SweepArgs) -> Result<(), Failure> {
     let model = bench.model(&bench.checkpoint)?;
     let (settings, counts) = (args.run.protocol.settings(), args.counts(&[1, 2, 4, 8, 12, 16]));
     let mut all = Vec::new();
-    for dataset in find_datasets(&args.run.data, &args.run.datasets)? {
+    for dataset in find_datasets(args.run.data.as_deref(), &args.run.datasets)? {
         let (set, ask) = load(&dataset, &model, &settings)?;
         let tried =
             bench.shown(dataset.name.clone(), |watch| passes(&model, &set, ask, &counts, &bench.pool, watch))?;
@@ -294,7 +293,7 @@ fn over_walks(args: &SweepArgs) -> Result<(), Failure> {
     let model = bench.model(&bench.checkpoint)?;
     let (settings, counts) = (args.run.protocol.settings(), args.counts(&[16, 32, 64, 128]));
     let (mut all, mut rings) = (Vec::new(), Vec::new());
-    for dataset in find_datasets(&args.run.data, &args.run.datasets)? {
+    for dataset in find_datasets(args.run.data.as_deref(), &args.run.datasets)? {
         let (set, ask) = load(&dataset, &model, &EvalSettings { walks: Choice::Rule, ..settings })?;
         let mut with_rule = counts.clone();
         with_rule.push(ask.walks);
@@ -364,7 +363,7 @@ fn report(label: &str, all: &[(String, Vec<Trial>)], output: &OutputArgs) -> Res
         row
     };
     let rows = all.iter().flat_map(|(name, tried)| tried.iter().map(move |t| row(name, t))).collect();
-    print_sheet(&Sheet { header: header.map(String::from).to_vec(), rows }, output.format)
+    print_sheet(&Sheet { header: header.map(String::from).to_vec(), rows }, output.table.output)
 }
 
 fn draw(picture: &str, output: &OutputArgs) -> Result<(), Failure> {
@@ -378,7 +377,7 @@ fn ablations(args: &AnalysisArgs) -> Result<(), Failure> {
     let bench = Workbench::new(&args.model)?;
     let model = bench.model(&bench.checkpoint)?;
     let settings = args.protocol.settings();
-    let datasets = find_datasets(&args.data, &args.datasets)?;
+    let datasets = find_datasets(args.data.as_deref(), &args.datasets)?;
     let mut all: Vec<(String, Vec<Trial>)> = Vec::new();
     // Only anonymous names depend on the length in the recurrent model.
     let possible = |v: &&Variant| **v != Variant::HalfLength || bench.checkpoint.meta().processor == ProcessorKind::Gru;
@@ -421,7 +420,7 @@ fn relations(args: &RelationsArgs) -> Result<(), Failure> {
     let bench = Workbench::new(&args.run.model)?;
     let model = bench.model(&bench.checkpoint)?;
     let settings = args.run.protocol.settings();
-    let datasets = find_datasets(&args.run.data, &args.run.datasets)?;
+    let datasets = find_datasets(args.run.data.as_deref(), &args.run.datasets)?;
     let [dataset] = &datasets[..] else {
         return Err(Failure::Error(format!("expected one dataset, found {}", datasets.len())));
     };
@@ -438,7 +437,7 @@ fn relations(args: &RelationsArgs) -> Result<(), Failure> {
     let rows = points.iter().map(|p| vec![p.label.clone(), format!("{:.4}", p.x), format!("{:.4}", p.y)]).collect();
     print_sheet(
         &Sheet { header: ["relation", "first", "second"].map(String::from).to_vec(), rows },
-        args.run.output.format,
+        args.run.output.table.output,
     )?;
     let axis =
         |k: usize| format!("{} main direction ({:.0} % of the variance)", ["first", "second"][k], share[k] * 100.0);
@@ -479,11 +478,11 @@ fn densities(args: &DensityArgs) -> Result<(), Failure> {
     let row = |g: &density::Gain| {
         vec![g.dataset.clone(), g.group.to_string(), format!("{:.3e}", g.density), format!("{:+.1}", g.gain * 100.0)]
     };
-    print_sheet(&Sheet { header, rows: gains.iter().map(row).collect() }, args.output.format)?;
+    print_sheet(&Sheet { header, rows: gains.iter().map(row).collect() }, args.output.table.output)?;
     let found = fit.map_or("too few graphs for a correlation".to_string(), |f| {
         format!("Pearson r = {:.2}, p = {:.1e}, {} graphs (without Metafam)", f.r, f.p, gains.len())
     });
-    if args.output.format == TableFormat::Table {
+    if args.output.table.output == OutputFormat::Table {
         println(&found)?;
     }
     let class = |g: DatasetGroup| DatasetGroup::ALL.iter().position(|other| *other == g).unwrap_or(0);

@@ -4,8 +4,10 @@ use std::io::Write;
 use std::time::Duration;
 
 use flock_kg::model::bench::{self, BenchOptions};
+use flock_kg::records::OutputFormat;
 
 use crate::shared::failure::{Failure, json};
+use crate::shared::output::{OutputArgs, facts};
 use crate::shared::{models, parse};
 
 /// Arguments of `bench`.
@@ -16,8 +18,10 @@ pub struct BenchArgs {
     #[arg(long)]
     pub train: bool,
     /// One JSON object
-    #[arg(long)]
+    #[arg(long, conflicts_with = "output")]
     pub json: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
     /// Threads [default: all]
     #[arg(long, value_name = "N", value_parser = parse::threads)]
     pub threads: Option<usize>,
@@ -33,17 +37,21 @@ fn seconds(text: &str) -> Result<f64, String> {
 
 /// Measures.
 pub fn run(args: BenchArgs) -> Result<(), Failure> {
+    args.output.check()?;
     let options = BenchOptions {
         threads: args.threads.unwrap_or_else(models::all_threads),
         time: Duration::from_secs_f64(args.seconds),
         train: args.train,
     };
     let report = bench::run(options, &mut |what| say!("measuring: {what}"))?;
-    let mut out = std::io::stdout().lock();
+    if !args.json && args.output.format() != OutputFormat::Table {
+        return facts(&args.output, &report);
+    }
+    let mut out = args.output.text()?;
     if args.json {
         writeln!(out, "{}", json(&report)?)?;
     } else {
         write!(out, "{report}")?;
     }
-    Ok(out.flush()?)
+    out.finish()
 }

@@ -1,17 +1,17 @@
 //! `flock-kg calibrate`: probabilities that fit one's own graph.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use flock_kg::calibrate::{CalibrationError, svg};
 use flock_kg::eval::results::write_text;
 use flock_kg::{CalibrateOptions, Calibrations, Task};
-use indicatif::ProgressBar;
 
 use crate::shared::failure::{Failure, error, json, message};
 use crate::shared::load::{self, GraphArgs};
 use crate::shared::models::ModelArgs;
 use crate::shared::parse;
+use crate::shared::progress::CountBar;
 
 /// Arguments of `calibrate`.
 #[derive(clap::Args, Debug)]
@@ -87,14 +87,14 @@ pub fn run(args: CalibrateArgs) -> Result<(), Failure> {
     };
     let mut made = Vec::new();
     for &task in &tasks {
-        let bar = if io::stderr().is_terminal() { ProgressBar::new(0) } else { ProgressBar::hidden() };
+        let bar = CountBar::new("held-out questions", Some(0));
         let mut progress = |done: usize, of: usize| {
-            bar.set_length(of as u64);
-            bar.set_position(done as u64);
+            bar.set(done as u64, of as u64);
             true
         };
-        let result = inquiry.calibrate(task, &options, &mut progress).map_err(error)?;
-        bar.finish_and_clear();
+        let result = inquiry.calibrate(task, &options, &mut progress);
+        bar.end();
+        let result = result.map_err(error)?;
         let Some(result) = result else { continue };
         let c = &result.calibration;
         if c.error_after >= c.error_before {

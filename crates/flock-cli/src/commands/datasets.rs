@@ -11,8 +11,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use crate::shared::failure::{Failure, error, json, message};
-use crate::shared::output::println;
-use crate::shared::sheet::{TableFormat, print_sheet};
+use crate::shared::output::{check_format, println};
+use crate::shared::sheet::{SheetArgs, print_sheet};
 
 /// Arguments of `datasets`.
 #[derive(clap::Args, Debug)]
@@ -33,11 +33,10 @@ pub struct DatasetsArgs {
     /// Check the datasets in this directory
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// Form of the table
-    #[arg(long, value_enum, default_value = "table")]
-    pub format: TableFormat,
-    /// One JSON object per dataset
-    #[arg(long, conflicts_with = "format")]
+    #[command(flatten)]
+    pub table: SheetArgs,
+    /// One JSON object per dataset, with everything that the registry has
+    #[arg(long, conflicts_with = "output")]
     pub json: bool,
 }
 
@@ -117,6 +116,7 @@ fn look(data: &Path, name: &str) -> Option<Vec<String>> {
 }
 
 fn list(args: &DatasetsArgs) -> Result<(), Failure> {
+    check_format(args.table.output, None)?;
     if let Some(data) = args.data.as_ref().filter(|data| !data.is_dir()) {
         return Err(Failure::Error(format!("--data {}: is no directory", data.display())));
     }
@@ -169,7 +169,7 @@ fn list(args: &DatasetsArgs) -> Result<(), Failure> {
         rows.push(row);
     }
     if !args.json {
-        print_sheet(&Sheet { header, rows }, args.format)?;
+        print_sheet(&Sheet { header, rows }, args.table.output)?;
     }
     wrong.iter().for_each(|line| say!("{line}"));
     if wrong.is_empty() { Ok(()) } else { Err(Failure::Reported) }

@@ -1,8 +1,9 @@
-//! `flock-kg eval`: ranks of held-out answers on benchmark datasets.
+//! `flock-kg eval`: ranks of held-out answers on benchmark datasets, or with `--holdout` on a graph of one's own.
 
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use flock_kg::Predictor;
 use flock_kg::eval::compare::{Style, caveat, compare};
 use flock_kg::eval::datasets::{Dataset, DatasetGroup};
 use flock_kg::eval::partial::PartialRun;
@@ -12,26 +13,36 @@ use flock_kg::eval::results::write_text;
 use flock_kg::eval::sheet::Sheet;
 use flock_kg::eval::{EvalError, Evaluation, RankMetrics, TieMetrics, bootstrap, evaluate, evaluate_ranked};
 use flock_kg::model::checkpoint::Task;
+use flock_kg::records::{Cell, Column, OutputFormat};
 
+use crate::commands::holdout;
 use crate::shared::failure::{Failure, error, json, message};
 use crate::shared::interrupt::on_interrupt;
+use crate::shared::load::ReadingArgs;
 use crate::shared::models::ModelArgs;
-use crate::shared::output::{print, println};
+use crate::shared::output::{OutputArgs, Records, check_format, output_format, print, println};
+use crate::shared::parse;
 use crate::shared::progress::EvalBar;
 use crate::shared::protocol::{ProtocolArgs, find_datasets};
 use crate::shared::published::Numbers;
-use crate::shared::sheet::{TableFormat, print_beside, print_sheet};
+use crate::shared::sheet::{print_beside, print_sheet};
 use crate::shared::table::grouped;
 
 /// Arguments of `eval`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
+  flock-kg eval data/countries.tsv --holdout 0.1
+  flock-kg eval path/to/dataset --limit 200
   flock-kg eval FB15k237Inductive_v1 --data DATA --model flock-entity.safetensors
   flock-kg eval Metafam CoDExSmall --data DATA --walks 16 --passes 1 --limit 200
   flock-kg eval inductive_er --data DATA --out results.json --compare published
   flock-kg eval inductive_er --data DATA --model a.safetensors --ranks a.tsv
   flock-kg eval inductive_er --data DATA --model b.safetensors --against a.tsv --without Metafam
+
+With --holdout a seeded random share of a graph's own triples is hidden, both sides of each are asked for, and the result is one \
+sentence and a row per relation. No triple is hidden that is the last one of an entity or a relation. Default: 1 pass, as \
+predict has it, and at most 1000 of the hidden triples.
 
 Ranks are filtered, and a tie counts against the answer: rank = 1 + the number of candidates that are not known to be true and \
 score at least as high. Relations are ranked unfiltered, as published; --details and JSON have the filtered ranks too, and both \
@@ -40,12 +51,17 @@ other tie rules (realistic, optimistic), sides, relations, and what the walks re
 With --out a run that is cut off goes on where it was when the same command is given again. The same seed and options give \
 the same numbers on any number of threads.")]
 pub struct EvalArgs {
-    /// Datasets by name; a group (inductive_er, inductive_e, transductive, pretraining) or all stands for those of it in --data
+    /// Datasets by name in --data, or their directories by path (train, valid and test as .txt, .tsv or .csv); a group
+    /// (inductive_er, inductive_e, transductive, pretraining) or all stands for those of it in --data. With --holdout graph
+    /// files
     #[arg(value_name = "DATASET", required = true)]
     pub datasets: Vec<String>,
     /// Directory with a directory per dataset
     #[arg(long, value_name = "DIR")]
-    pub data: PathBuf,
+    pub data: Option<PathBuf>,
+    /// Hide this share of a graph's own triples, such as 0.1, and ask for them
+    #[arg(long, value_name = "SHARE", value_parser = parse::share, conflicts_with_all = ["data", "split", "compare", "ranks", "against", "details"])]
+    pub holdout: Option<f64>,
     /// What is predicted [default: what the models given predict, else entities]
     #[arg(long, value_enum)]
     pub task: Option<TaskArg>,
@@ -73,12 +89,14 @@ pub struct EvalArgs {
     /// With --against: the mean once more without this dataset; may be given again
     #[arg(long, value_name = "DATASET", requires = "against")]
     pub without: Vec<String>,
-    /// Form of the tables
-    #[arg(long, value_enum, default_value = "table", conflicts_with = "json")]
-    pub format: TableFormat,
+    /// Format of the tables
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = output_format(), conflicts_with = "json")]
+    pub output: OutputFormat,
     /// More tables: tie rules, sides, answers reached, kinds of questions, relations
     #[arg(long, conflicts_with = "json")]
     pub details: bool,
+    #[command(flatten)]
+    pub reading: ReadingArgs,
     #[command(flatten)]
     pub model: ModelArgs,
 }
@@ -92,34 +110,62 @@ pub enum TaskArg {
     Relation,
 }
 
+impl EvalArgs {
+    /// The tasks to evaluate, for each of which there is a model.
+    pub fn tasks(&self, predictor: &Predictor) -> Result<Vec<Task>, Failure> {
+        let tasks = match self.task {
+            Some(TaskArg::Entity) => vec![Task::Entity],
+            Some(TaskArg::Relation) => vec![Task::Relation],
+            None => predictor.default_tasks(),
+        };
+        for task in &tasks {
+            predictor.model(*task).map_err(error)?;
+        }
+        Ok(tasks)
+    }
+
+    /// Where a run that is cut off goes on from.
+    pub fn partial(&self) -> Result<Option<PathBuf>, Failure> {
+        let Some(out) = &self.out else { return Ok(None) };
+        if out.is_dir() || out.file_name().is_none() {
+            return Err(Failure::Error(format!("--out {}: is a directory, expected a file", out.display())));
+        }
+        let mut name = out.clone().into_os_string();
+        name.push(".partial");
+        Ok(Some(PathBuf::from(name)))
+    }
+
+    /// Whether the format has room for one table only. What is more goes to standard error then.
+    fn is_one_table(&self) -> bool {
+        self.json || matches!(self.output, OutputFormat::Tsv | OutputFormat::Jsonl | OutputFormat::Parquet)
+    }
+}
+
 /// Evaluates.
 pub fn run(args: EvalArgs) -> Result<(), Failure> {
     // Whatever can be refused is refused before the first query is asked.
-    let datasets = find_datasets(&args.data, &args.datasets)?;
+    check_format(args.output, None)?;
+    if let Some(share) = args.holdout {
+        return holdout::run(args, share);
+    }
+    if args.reading.is_given() {
+        let message = "--format and what else says how to read a graph file is for --holdout; hint: --output is the format of tables";
+        return Err(Failure::Misuse("eval", message.to_string()));
+    }
+    if args.details && args.is_one_table() {
+        let message =
+            format!("--details prints several tables, and {} is one; hint: --output table, md or csv", args.output);
+        return Err(Failure::Misuse("eval", message));
+    }
+    let datasets = find_datasets(args.data.as_deref(), &args.datasets)?;
     let mut published = Vec::new();
     for numbers in &args.compare {
         published.extend(numbers.load()?.into_iter().map(|(task, table)| (numbers, task, table)));
     }
     let theirs = args.against.as_deref().map(ranks::read).transpose().map_err(error)?;
     let predictor = args.model.predictor()?;
-    let tasks = match args.task {
-        Some(TaskArg::Entity) => vec![Task::Entity],
-        Some(TaskArg::Relation) => vec![Task::Relation],
-        None => predictor.default_tasks(),
-    };
-    for task in &tasks {
-        predictor.model(*task).map_err(error)?;
-    }
-    if let Some(out) = &args.out
-        && (out.is_dir() || out.file_name().is_none())
-    {
-        return Err(Failure::Error(format!("--out {}: is a directory, expected a file", out.display())));
-    }
-    let partial = args.out.as_ref().map(|out| {
-        let mut name = out.clone().into_os_string();
-        name.push(".partial");
-        PathBuf::from(name)
-    });
+    let tasks = args.tasks(&predictor)?;
+    let partial = args.partial()?;
     let mut record = partial.as_deref().map(|path| PartialRun::open(path, args.fresh)).transpose().map_err(error)?;
     let stop = on_interrupt("stopping after these queries")?;
 
@@ -130,7 +176,7 @@ pub fn run(args: EvalArgs) -> Result<(), Failure> {
     };
     let mut results: Vec<Evaluation> = Vec::new();
     let mut ranked: Vec<RankRow> = Vec::new();
-    let mut table = ResultsTable::new(&args, &datasets);
+    let mut table = ResultsTable::new(&args, &datasets)?;
     for (number, (dataset, task)) in datasets.iter().flat_map(|d| tasks.iter().map(move |t| (d, *t))).enumerate() {
         let named = predictor.model(task).map_err(error)?;
         let progress = EvalBar::new(format!("{} ({}/{})", dataset.name, number + 1, datasets.len() * tasks.len()));
@@ -163,10 +209,10 @@ pub fn run(args: EvalArgs) -> Result<(), Failure> {
         }
         heard(table.add(&results[results.len() - 1]))?;
     }
-    let tables = || -> Result<(), Failure> {
+    let mut tables = || -> Result<(), Failure> {
         table.end(&results)?;
         if args.details {
-            results.iter().try_for_each(|e| details(e, args.format))?;
+            results.iter().try_for_each(|e| details(e, args.output))?;
         }
         for (numbers, task, published) in &published {
             let of: Vec<&Evaluation> = results.iter().filter(|e| task.is_none_or(|task| task == e.task)).collect();
@@ -190,7 +236,8 @@ pub fn run(args: EvalArgs) -> Result<(), Failure> {
     }
 }
 
-fn stopped(partial: Option<&Path>) -> ! {
+/// Says how to go on, and ends as an interrupted program does.
+pub fn stopped(partial: Option<&Path>) -> ! {
     match partial {
         Some(path) => say!("stopped; the same command goes on from {}", path.display()),
         None => say!("stopped; hint: with --out FILE the same command would go on from here"),
@@ -200,8 +247,9 @@ fn stopped(partial: Option<&Path>) -> ! {
 
 /// The main table, a row as soon as a dataset is done.
 struct ResultsTable {
-    format: Option<TableFormat>, // none: JSON
-    name: usize,                 // width of the names
+    format: Option<OutputFormat>, // none: JSON
+    records: Option<Records>,     // for formats of one table: a row per dataset, no means
+    name: usize,                  // width of the names
     sampled: bool,
     count: usize,
 }
@@ -209,20 +257,56 @@ struct ResultsTable {
 const TITLES: [&str; 12] =
     ["dataset", "task", "queries", "n", "P", "MRR", "Hits@1", "Hits@3", "Hits@10", "mean rank", "coverage", "seconds"];
 
+/// The columns of a row per dataset, for programs.
+fn result_columns() -> Vec<Column> {
+    let mut columns = vec![Column::text("dataset"), Column::text("task"), Column::text("split"), Column::text("group")];
+    columns.extend(["queries", "n", "passes"].map(Column::integer));
+    columns.extend(METRICS.map(Column::number));
+    columns.extend(["mrr_interval", "coverage", "seconds"].map(Column::number));
+    columns
+}
+
+/// The columns of metrics.
+pub const METRICS: [&str; 5] = ["mrr", "hits1", "hits3", "hits10", "mean_rank"];
+
+/// The cells of those columns.
+pub fn metric_cells(m: &RankMetrics) -> [Cell<'static>; 5] {
+    [m.mrr, m.hits1, m.hits3, m.hits10, m.mean_rank].map(Cell::from)
+}
+
+fn result_row(e: &Evaluation) -> Vec<Cell<'_>> {
+    let names = [e.task.to_string(), e.split.to_string(), e.group.to_string()];
+    let mut row = vec![Cell::from(e.dataset.as_str())];
+    row.extend(names.map(Cell::from));
+    row.extend([e.summary.all.queries.into(), e.protocol.n.into(), e.protocol.passes.into()]);
+    row.extend(metric_cells(&e.summary.all.pessimistic));
+    row.extend([e.summary.interval.map(|i| i.mrr).into(), e.summary.coverage.into(), e.seconds.into()]);
+    row
+}
+
 impl ResultsTable {
-    fn new(args: &EvalArgs, datasets: &[Dataset]) -> ResultsTable {
+    fn new(args: &EvalArgs, datasets: &[Dataset]) -> Result<ResultsTable, Failure> {
         let longest = datasets.iter().map(|d| d.name.len()).max().unwrap_or(0);
-        let format = (!args.json).then_some(args.format);
-        ResultsTable {
+        let format = (!args.json).then_some(args.output);
+        let records = match args.json || !args.is_one_table() {
+            true => None,
+            false => Some(OutputArgs { output: Some(args.output), out: None }.records(result_columns())?),
+        };
+        Ok(ResultsTable {
             format,
+            records,
             name: longest.max("mean transductive (13)".len()),
             sampled: args.protocol.limit.is_some(),
             count: 0,
-        }
+        })
     }
 
     fn add(&mut self, e: &Evaluation) -> Result<(), Failure> {
         self.count += 1;
+        if let Some(records) = &mut self.records {
+            records.row(&result_row(e))?;
+            return records.flush();
+        }
         match self.format {
             None => {
                 let before = if self.count == 1 { "[\n" } else { ",\n" };
@@ -234,7 +318,7 @@ impl ResultsTable {
                     titles.insert(6, "±95 %".to_string());
                 }
                 self.line(format, &titles)?;
-                if format == TableFormat::Markdown {
+                if format == OutputFormat::Md {
                     println(&format!("|---|---|{}", "---:|".repeat(titles.len() - 2)))?;
                 }
             }
@@ -272,9 +356,9 @@ impl ResultsTable {
         self.line(format, &cells)
     }
 
-    fn line(&self, format: TableFormat, cells: &[String]) -> Result<(), Failure> {
+    fn line(&self, format: OutputFormat, cells: &[String]) -> Result<(), Failure> {
         let text = match format {
-            TableFormat::Table => {
+            OutputFormat::Table => {
                 let pad = |(i, cell): (usize, &String)| match i {
                     0 => format!("{cell:<w$}", w = self.name),
                     1 => format!("{cell:<w$}", w = if i == 1 { 8 } else { 9 }),
@@ -282,14 +366,17 @@ impl ResultsTable {
                 };
                 cells.iter().enumerate().map(pad).collect::<Vec<_>>().join(" ").trim_end().to_string()
             }
-            TableFormat::Markdown => format!("| {} |", cells.join(" | ")),
-            TableFormat::Csv => cells.join(","),
+            OutputFormat::Md => format!("| {} |", cells.join(" | ")),
+            _ => cells.join(","),
         };
         println(&text)
     }
 
     /// Means over groups, each dataset counting the same.
-    fn end(&self, results: &[Evaluation]) -> Result<(), Failure> {
+    fn end(&mut self, results: &[Evaluation]) -> Result<(), Failure> {
+        if let Some(records) = self.records.take() {
+            return records.finish();
+        }
         if self.format.is_none() {
             return print(if self.count == 0 { "[]\n" } else { "\n]\n" });
         }
@@ -324,12 +411,12 @@ impl ResultsTable {
 }
 
 /// Tie rules, sides, reached answers and relations of one dataset.
-fn details(e: &Evaluation, format: TableFormat) -> Result<(), Failure> {
+fn details(e: &Evaluation, format: OutputFormat) -> Result<(), Failure> {
     let title = format!("{}, {}, {}: {} distinct queries", e.dataset, e.task, e.split, grouped(e.asked as u64));
     println(&match format {
-        TableFormat::Markdown => format!("\n**{title}**\n"),
-        TableFormat::Csv => format!("\n# {title}"),
-        TableFormat::Table => format!("\n{title}"),
+        OutputFormat::Md => format!("\n**{title}**\n"),
+        OutputFormat::Csv => format!("\n# {title}"),
+        _ => format!("\n{title}"),
     })?;
     let header = ["what", "queries", "MRR", "Hits@1", "Hits@3", "Hits@10", "mean rank", "coverage"];
     let mut sheet = Sheet { header: header.map(String::from).to_vec(), rows: Vec::new() };
@@ -369,18 +456,18 @@ fn details(e: &Evaluation, format: TableFormat) -> Result<(), Failure> {
 /// Ours beside published numbers.
 fn comparison(name: &str, published: &PublishedNumbers, of: &[&Evaluation], args: &EvalArgs) -> Result<(), Failure> {
     let caveat = caveat(of).map_or(String::new(), |caveat| format!("; {caveat}"));
-    if args.json {
+    if args.is_one_table() {
         // Standard output is the list; who asked for both still sees the comparison.
         say!("beside {name}{caveat}");
         say!("{}", compare(of, published, Style::Marked("**", "**")).markdown().trim_end());
         return Ok(());
     }
-    println(&match args.format {
-        TableFormat::Table => format!("\nbeside {name}, * the best{caveat}"),
-        TableFormat::Markdown => format!("\nbeside {name}{caveat}\n"),
-        TableFormat::Csv => String::new(),
+    println(&match args.output {
+        OutputFormat::Table => format!("\nbeside {name}, * the best{caveat}"),
+        OutputFormat::Md => format!("\nbeside {name}{caveat}\n"),
+        _ => String::new(),
     })?;
-    print_beside(of, published, args.format)
+    print_beside(of, published, args.output)
 }
 
 /// Writes the file of `--ranks`, whole or not at all.
@@ -404,10 +491,10 @@ fn against(ours: &[RankRow], theirs: &[RankRow], args: &EvalArgs) -> Result<(), 
         ));
     }
     let sheet = bootstrap::sheet(&bootstrap::differences(&pairs, &args.without, args.protocol.seed));
-    if args.json {
+    if args.is_one_table() {
         say!("{}", sheet.markdown().trim_end());
         return Ok(());
     }
     println("")?;
-    print_sheet(&sheet, args.format)
+    print_sheet(&sheet, args.output)
 }

@@ -6,13 +6,16 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flock_kg::eval::results::write_text;
 use flock_kg::explain::svg;
+use flock_kg::records::{Column, OutputFormat};
 use flock_kg::{Blank, ExplainOptions, Explanation};
 
 use crate::shared::calibrations;
 use crate::shared::failure::{Failure, error, json};
 use crate::shared::load::{self, GraphArgs};
 use crate::shared::models::ModelArgs;
+use crate::shared::output::OutputArgs;
 use crate::shared::parse;
+use crate::shared::progress::patiently;
 use crate::shared::table::{self, Align, grouped, printable, probability};
 
 /// Arguments of `explain`.
@@ -70,14 +73,17 @@ pub struct ExplainArgs {
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
     /// One JSON object
-    #[arg(long)]
+    #[arg(long, conflicts_with = "output")]
     pub json: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
     #[command(flatten)]
     pub model: ModelArgs,
 }
 
 /// Explains one answer.
 pub fn run(args: ExplainArgs) -> Result<(), Failure> {
+    args.output.check()?;
     let predictor = args.model.predictor()?;
     let calibrations = calibrations::find(args.calibration.as_deref(), &args.graph.graph)?;
     let (graph, _) = load::graph(&args.graph)?;
@@ -96,7 +102,7 @@ pub fn run(args: ExplainArgs) -> Result<(), Failure> {
         draws: args.draws,
     };
     let triple = [&args.head, &args.relation, &args.tail];
-    let explanation = inquiry.explain(triple, args.blank, &options).map_err(error)?;
+    let explanation = patiently("explaining", || inquiry.explain(triple, args.blank, &options)).map_err(error)?;
     if let Some(why) = &explanation.calibration_unused {
         calibrations::warn_unused(args.calibration.as_deref(), &args.graph.graph, why);
     }
@@ -104,13 +110,33 @@ pub fn run(args: ExplainArgs) -> Result<(), Failure> {
     if let Some(path) = &args.svg {
         write_text(path, &svg(&explanation, show)).map_err(error)?;
     }
-    let mut out = io::stdout().lock();
+    if !args.json && args.output.format() != OutputFormat::Table {
+        return write_records(&args.output, &explanation);
+    }
+    let mut out = args.output.text()?;
     if args.json {
         writeln!(out, "{}", json(&explanation)?)?;
     } else {
         write(&mut out, &explanation, show)?;
     }
-    Ok(out.flush()?)
+    out.finish()
+}
+
+/// A row for each reason, the best first.
+fn write_records(output: &OutputArgs, e: &Explanation<'_>) -> Result<(), Failure> {
+    let columns = vec![
+        Column::integer("rank"),
+        Column::number("share").digits(3),
+        Column::integer("count"),
+        Column::integer("steps"),
+        Column::text("reason"),
+    ];
+    let mut records = output.records(columns)?;
+    for (rank, r) in (1u32..).zip(&e.reasons) {
+        let line = r.line(|name| e.show(name).to_string());
+        records.row(&[rank.into(), r.share.into(), r.count.into(), r.steps.len().into(), line.into()])?;
+    }
+    records.finish()
 }
 
 fn write(out: &mut dyn Write, e: &Explanation<'_>, show: impl Fn(&str) -> String + Copy) -> io::Result<()> {

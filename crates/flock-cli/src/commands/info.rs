@@ -8,6 +8,7 @@ use flock_kg::kernels::D;
 use flock_kg::kernels::consensus::LOGITS;
 use flock_kg::model::View;
 use flock_kg::model::ensemble::{Ask, Asker};
+use flock_kg::records::OutputFormat;
 use flock_kg::walk::WalkQuery;
 use flock_kg::{Predictor, Task};
 use serde::Serialize;
@@ -15,6 +16,7 @@ use serde::Serialize;
 use crate::shared::failure::{Failure, error, json};
 use crate::shared::load::{self, GraphArgs};
 use crate::shared::models::ModelArgs;
+use crate::shared::output::{OutputArgs, facts};
 use crate::shared::table::{self, Align, grouped, printable};
 
 /// Relations listed.
@@ -26,13 +28,17 @@ const TIMED: usize = 3;
 
 /// Arguments of `info`.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Examples:\n  flock-kg info data/countries.tsv\n  flock-kg info graph.nt.gz --json")]
+#[command(
+    after_help = "Examples:\n  flock-kg info data/countries.tsv\n  flock-kg info graph.nt.gz --json\n  flock-kg info data/countries.tsv --output csv"
+)]
 pub struct InfoArgs {
     #[command(flatten)]
     pub graph: GraphArgs,
     /// One JSON object
-    #[arg(long)]
+    #[arg(long, conflicts_with = "output")]
     pub json: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
     #[command(flatten)]
     pub model: ModelArgs,
 }
@@ -99,6 +105,7 @@ struct QueryCost {
 
 /// Describes the graph.
 pub fn run(args: InfoArgs) -> Result<(), Failure> {
+    args.output.check()?;
     let predictor = args.model.predictor()?;
     let (graph, loaded) = load::graph(&args.graph)?;
     let report = InfoReport {
@@ -107,13 +114,16 @@ pub fn run(args: InfoArgs) -> Result<(), Failure> {
         graph: GraphShape::new(&graph, &loaded),
         query: QueryCost::measure(&graph, &predictor)?,
     };
-    let mut out = io::stdout().lock();
+    if !args.json && args.output.format() != OutputFormat::Table {
+        return facts(&args.output, &report);
+    }
+    let mut out = args.output.text()?;
     if args.json {
         writeln!(out, "{}", json(&report)?)?;
     } else {
         report.write(&mut out, &graph)?;
     }
-    Ok(out.flush()?)
+    out.finish()
 }
 
 impl GraphShape {

@@ -3,18 +3,22 @@
 pub mod analyse;
 pub mod bench;
 pub mod calibrate;
+pub mod complete;
 pub mod completions;
 pub mod datasets;
 pub mod doctor;
 pub mod eval;
 pub mod explain;
 pub mod finetune;
+pub mod holdout;
 pub mod import;
 pub mod info;
 pub mod man;
+pub mod merge;
 pub mod petals;
 pub mod predict;
 pub mod pretrain;
+pub mod score;
 pub mod serve;
 pub mod world;
 
@@ -25,6 +29,7 @@ use crate::shared::failure::Failure;
 use analyse::AnalyseArgs;
 use bench::BenchArgs;
 use calibrate::CalibrateArgs;
+use complete::CompleteArgs;
 use completions::CompletionsArgs;
 use datasets::DatasetsArgs;
 use doctor::DoctorArgs;
@@ -34,9 +39,11 @@ use finetune::FinetuneArgs;
 use import::ImportArgs;
 use info::InfoArgs;
 use man::ManArgs;
+use merge::MergeArgs;
 use petals::PetalsArgs;
 use predict::PredictArgs;
 use pretrain::PretrainArgs;
+use score::ScoreArgs;
 use serve::ServeArgs;
 use world::WorldArgs;
 
@@ -66,6 +73,12 @@ pub struct Cli {
 pub enum Command {
     /// Answer (head, relation, ?), (?, relation, tail) or (head, ?, tail)
     Predict(PredictArgs),
+    /// List the links that a graph most likely lacks
+    Complete(Box<CompleteArgs>),
+    /// Put lists of complete together
+    Merge(MergeArgs),
+    /// Score given triples, or find the least likely ones of a graph
+    Score(Box<ScoreArgs>),
     /// Show the reasons for an answer, and check them by hiding their edges
     Explain(ExplainArgs),
     /// Fit probabilities to held-out edges of a graph
@@ -105,6 +118,9 @@ impl Command {
     pub fn run(self) -> Result<(), Failure> {
         match self {
             Command::Predict(args) => predict::run(args),
+            Command::Complete(args) => complete::run(*args),
+            Command::Merge(args) => merge::run(args),
+            Command::Score(args) => score::run(*args),
             Command::Explain(args) => explain::run(args),
             Command::Calibrate(args) => calibrate::run(args),
             Command::Serve(args) => serve::run(args),

@@ -3,12 +3,11 @@
 use std::cell::Cell;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use flock_kg::{Answers, Blank, Candidates, Inquiry, StopReason, Task};
-use indicatif::ProgressBar;
+use flock_kg::records::{OutputFormat, TableStyle, answer_columns, write_answers};
+use flock_kg::{Answers, Blank, Candidates, Graph, Inquiry, StopReason, Task};
 use serde::Serialize;
 
 use crate::shared::batch::{self, Row};
@@ -16,9 +15,12 @@ use crate::shared::calibrations;
 use crate::shared::failure::{Failure, error, json, message};
 use crate::shared::load::{self, GraphArgs};
 use crate::shared::models::ModelArgs;
+use crate::shared::output::{Output, OutputArgs, Records, style};
 use crate::shared::parse;
-use crate::shared::progress::batch_bar;
+use crate::shared::progress::{CountBar, batch_bar, patiently};
 use crate::shared::table::{self, Align, grouped, printable, probability};
+
+const CANDIDATES: &str = "Candidates";
 
 /// Arguments of `predict`.
 #[derive(clap::Args, Debug)]
@@ -31,6 +33,8 @@ Examples:
   flock-kg predict data/countries.tsv '?' capital Lisbon --novel --top 3
   flock-kg predict data/countries.tsv Portugal '?' Spain --passes 8
   flock-kg predict data/countries.tsv Portugal continent '?' --budget 2s --explain
+  flock-kg predict data/countries.tsv Portugal borders '?' --among-type continent=Europe --output csv
+  flock-kg predict data/countries.tsv --queries questions.tsv --out answers.parquet
   printf 'Portugal\\tborders\\t?\\nFrance\\t?\\tSpain\\n' |
     flock-kg predict data/countries.tsv --queries - --json
 
@@ -39,9 +43,15 @@ after --.
 
 Rank = 1 + the number of candidates with a strictly higher score; candidates that no walk reached share one score.
 
+A candidate must fit all conditions of --among, --among-type, --among-range and --among-domain that are given.
+
+With --output (csv, tsv, jsonl, md or parquet) each answer is a row: head, relation and tail of the query with ? for the \
+blank, rank, answer, label, probability, calibrated, logit, spread, visits, known; with --explain also reason.
+
 With --json each query is one line: query, answers (rank, name, logit, probability, spread, visits, known), unreached, \
 candidates, coverage, seed, walks, passes, model; with --explain answers have a reason, with --budget there is stopped, \
-after calibrate there is calibration, or calibration_unused with the reason. A query of a batch that fails is reported on standard error (with \
+after calibrate there is calibration, or calibration_unused with the reason; unknown_candidates are names of --among that \
+the graph does not have. A query of a batch that fails is reported on standard error (with \
 --json also as a line with \"error\"), the others go on, and the exit status is 1.
 
 The same query, seed and options give the same answer, alone or in a batch, on any number of threads; with --budget \
@@ -69,9 +79,19 @@ pub struct PredictArgs {
     /// Leave out answers that the graph already has
     #[arg(long, alias = "only-new")]
     pub novel: bool,
-    /// Candidates: only the names in this file, one per line; all of them are ranked
-    #[arg(long, value_name = "FILE")]
+    /// Candidates: only the names in this file, one per line; all that the graph has are ranked, others are skipped and
+    /// counted
+    #[arg(long, value_name = "FILE", help_heading = CANDIDATES)]
     pub among: Option<PathBuf>,
+    /// Candidates: only entities x with (x, REL, VALUE) in the graph; may be given again
+    #[arg(long, value_name = "REL=VALUE", help_heading = CANDIDATES)]
+    pub among_type: Vec<String>,
+    /// Candidates: only entities that the graph has as a tail (an object) of R; may be given again
+    #[arg(long, value_name = "R", help_heading = CANDIDATES)]
+    pub among_range: Vec<String>,
+    /// Candidates: only entities that the graph has as a head (a subject) of R; may be given again
+    #[arg(long, value_name = "R", help_heading = CANDIDATES)]
+    pub among_domain: Vec<String>,
     /// Base walk count n: 3n walks for an entity, 4n for a relation [default: by the size of the graph]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16384))]
     pub walks: Option<u32>,
@@ -91,9 +111,11 @@ pub struct PredictArgs {
     /// Seed of the walks
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
-    /// One JSON object per query
-    #[arg(long)]
+    /// One JSON object per query, with everything that is known about it
+    #[arg(long, conflicts_with = "output")]
     pub json: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
     #[command(flatten)]
     pub model: ModelArgs,
 }
@@ -115,6 +137,7 @@ pub fn run(args: PredictArgs) -> Result<(), Failure> {
             "only one of GRAPH, --queries and --among can be standard input (-)".to_string(),
         ));
     }
+    args.output.check()?;
     let predictor = args.model.predictor()?;
     let among = args.among.as_deref().map(candidates).transpose()?;
     let rows = args.queries.as_deref().map(batch::read).transpose()?;
@@ -134,20 +157,32 @@ pub fn run(args: PredictArgs) -> Result<(), Failure> {
     if let Some(among) = among {
         inquiry = inquiry.among_candidates(among);
     }
-    let command = Predict { args: &args, inquiry, warned: Cell::new(false) };
+    for text in &args.among_type {
+        inquiry = inquiry.among_candidates(Candidates::parse_type(&graph, text).map_err(error)?);
+    }
+    for relation in &args.among_range {
+        inquiry = inquiry.among_range(relation);
+    }
+    for relation in &args.among_domain {
+        inquiry = inquiry.among_domain(relation);
+    }
+    let command = Predict { args: &args, graph: &graph, inquiry, warned: Cell::new(false), skipped: Cell::new(false) };
 
     match (texts, rows, &args.queries) {
         (Some(texts), ..) => {
-            let answers = command.inquiry.ask(texts).map_err(error)?;
-            let mut out = io::stdout().lock();
-            command.write(&mut out, &answers)?;
-            Ok(out.flush()?)
+            let answers = patiently("asking", || command.inquiry.ask(texts)).map_err(error)?;
+            let mut sink = command.sink()?;
+            command.write(&mut sink, &answers)?;
+            sink.finish()
         }
         (None, Some(rows), Some(path)) => {
+            let mut sink = command.sink()?;
             let bar = batch_bar(path);
-            let counts = command.batch(rows, &bar);
-            bar.finish_and_clear();
-            match counts? {
+            let counts = command.batch(rows, &bar, &mut sink);
+            bar.end();
+            let counts = counts?;
+            sink.finish()?;
+            match counts {
                 (0, _) => say!("warning: {}: no queries", path.display()),
                 (_, 0) => {}
                 (asked, failed) => {
@@ -162,19 +197,49 @@ pub fn run(args: PredictArgs) -> Result<(), Failure> {
 }
 
 /// The names of `--among`.
-fn candidates(path: &Path) -> Result<Arc<Candidates>, Failure> {
+fn candidates(path: &Path) -> Result<Candidates, Failure> {
     let read = match path == Path::new("-") {
         true => Candidates::read("<stdin>", io::stdin()),
         false => Candidates::open(path),
     };
-    Ok(Arc::new(read.map_err(error)?))
+    read.map_err(error)
 }
 
 /// The command, ready to ask.
 struct Predict<'a> {
     args: &'a PredictArgs,
+    graph: &'a Graph,
     inquiry: Inquiry<'a>,
-    warned: Cell<bool>, // that calibrations are not used
+    warned: Cell<bool>,  // that calibrations are not used
+    skipped: Cell<bool>, // candidates, and said so
+}
+
+/// Where answers go: as tables or JSON objects, or as records.
+enum Sink {
+    Text { out: Output, text: Vec<u8> }, // collected, and passed on in one piece
+    Records(Records),
+}
+
+impl Sink {
+    /// Lets the reader have what there is.
+    fn flush(&mut self) -> Result<(), Failure> {
+        match self {
+            Sink::Text { out, text } => {
+                out.write_all(text)?;
+                text.clear();
+                Ok(out.flush()?)
+            }
+            Sink::Records(records) => records.flush(),
+        }
+    }
+
+    fn finish(mut self) -> Result<(), Failure> {
+        self.flush()?;
+        match self {
+            Sink::Text { out, .. } => out.finish(),
+            Sink::Records(records) => records.finish(),
+        }
+    }
 }
 
 /// A query of a batch that has no answer.
@@ -186,16 +251,35 @@ struct FailedRow<'a> {
 }
 
 impl Predict<'_> {
-    fn write(&self, out: &mut dyn Write, answers: &Answers<'_>) -> Result<(), Failure> {
+    fn sink(&self) -> Result<Sink, Failure> {
+        if self.args.json || self.args.output.format() == OutputFormat::Table {
+            return Ok(Sink::Text { out: self.args.output.text()?, text: Vec::new() });
+        }
+        Ok(Sink::Records(self.args.output.records(answer_columns(self.args.explain))?))
+    }
+
+    fn write(&self, sink: &mut Sink, answers: &Answers<'_>) -> Result<(), Failure> {
         if let Some(why) = &answers.calibration_unused
             && !self.warned.replace(true)
         {
             calibrations::warn_unused(self.args.calibration.as_deref(), &self.args.graph.graph, why);
         }
-        if self.args.json {
-            writeln!(out, "{}", json(answers)?)?;
-        } else {
-            self.write_table(out, answers)?;
+        if let (Some(unknown), Some(file)) = (&answers.unknown_candidates, &self.args.among)
+            && !self.skipped.replace(true)
+        {
+            let first: Vec<String> = unknown.first.iter().map(|name| format!("{name:?}")).collect();
+            let more = if unknown.count > unknown.first.len() { ", …" } else { "" };
+            let count = grouped(unknown.count as u64);
+            say!(
+                "warning: {}: the graph lacks {count} of the names, skipped: {}{more}",
+                file.display(),
+                first.join(", ")
+            );
+        }
+        match sink {
+            Sink::Text { text, .. } if self.args.json => writeln!(text, "{}", json(answers)?)?,
+            Sink::Text { text, .. } => self.write_table(text, answers)?,
+            Sink::Records(records) => write_answers(records.writer(), self.graph, answers, self.args.explain)?,
         }
         Ok(())
     }
@@ -233,7 +317,8 @@ impl Predict<'_> {
             }
             rows.push(row);
         }
-        table::write(out, &aligns, &rows)?;
+        let style = if self.args.output.out.is_some() { TableStyle::default() } else { style() };
+        table::write_titled(out, &aligns, &rows, style)?;
         if let Some(why) = reply.stopped {
             let why = match why {
                 StopReason::Time => "time was up",
@@ -267,7 +352,12 @@ impl Predict<'_> {
 
     /// Answers rows as they come, in their order, a group at a time: as many as keep all threads busy, fewer if no more
     /// are there yet, so that a program that asks one by one gets its answer at once. Counts the rows, and those that failed.
-    fn batch(&self, rows: Receiver<Result<Row, String>>, bar: &ProgressBar) -> Result<(u64, u64), Failure> {
+    fn batch(
+        &self,
+        rows: Receiver<Result<Row, String>>,
+        bar: &CountBar,
+        sink: &mut Sink,
+    ) -> Result<(u64, u64), Failure> {
         let size = self.inquiry.group_size();
         let (mut asked, mut failed) = (0u64, 0u64);
         while let Ok(first) = rows.recv() {
@@ -284,8 +374,6 @@ impl Predict<'_> {
             }
             let questions: Vec<[&str; 3]> = group.iter().filter_map(|row| row.question()).collect();
             let mut replies = self.inquiry.ask_many(&questions).into_iter();
-            // Into memory first, then out in one piece, around the progress bar.
-            let mut text = Vec::new();
             for row in &group {
                 let problem = || row.problem.clone().unwrap_or_else(|| "expected 3 fields".to_string());
                 let reply = match row.question() {
@@ -294,29 +382,28 @@ impl Predict<'_> {
                 };
                 match &reply {
                     Ok(answers) => {
-                        if !self.args.json && asked > failed {
+                        if let Sink::Text { text, .. } = sink
+                            && !self.args.json
+                            && asked > failed
+                        {
                             writeln!(text)?;
                         }
-                        self.write(&mut text, answers)?;
+                        bar.suspend(|| self.write(sink, answers))?;
                     }
                     Err(problem) => {
                         failed += 1;
                         bar.suspend(|| say!("error: {}: {problem}", row.place));
-                        if self.args.json {
-                            writeln!(
-                                text,
-                                "{}",
-                                json(&FailedRow { query: &row.fields, line: row.line, error: problem })?
-                            )?;
+                        if let Sink::Text { text, .. } = sink
+                            && self.args.json
+                        {
+                            let failed = FailedRow { query: &row.fields, line: row.line, error: problem };
+                            writeln!(text, "{}", json(&failed)?)?;
                         }
                     }
                 }
                 asked += 1;
             }
-            bar.suspend(|| {
-                let mut out = io::stdout().lock();
-                out.write_all(&text).and_then(|()| out.flush())
-            })?;
+            bar.suspend(|| sink.flush())?;
             bar.inc(group.len() as u64);
             // What was read before the file broke off has been answered.
             if let Some(problem) = broken {

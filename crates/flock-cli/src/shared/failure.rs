@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use flock_kg::calibrate::CalibrationError;
-use flock_kg::candidates::CandidatesError;
+use flock_kg::candidates::{CandidateError, CandidatesError};
 use flock_kg::eval::datasets::fetch::FetchError;
 use flock_kg::eval::datasets::{DatasetError, DatasetRemedy, Split, UnknownDataset};
 use flock_kg::eval::partial::PartialError;
@@ -15,6 +15,8 @@ use flock_kg::graph::{LoadError, Remedy};
 use flock_kg::train::{TrainError, TrainRemedy};
 use flock_kg::{AskError, AskRemedy, PredictorError};
 use serde::Serialize;
+
+use crate::shared::output::FileError;
 
 /// Why a command stops.
 #[derive(Debug)]
@@ -145,6 +147,9 @@ fn own_hint(e: &(dyn Error + 'static)) -> Option<&'static str> {
         if let AskError::Predictor(e) = e {
             return own_hint(&**e);
         }
+        if let AskError::Candidate(e) = e {
+            return own_hint(e);
+        }
         return match e.remedy()? {
             AskRemedy::AddBlank => Some("put '?' (quoted, or the shell may expand it) where the answer goes"),
             AskRemedy::NameTheOthers => Some("name the other two"),
@@ -166,6 +171,17 @@ fn own_hint(e: &(dyn Error + 'static)) -> Option<&'static str> {
             CalibrationError::Ask(e) => own_hint(e),
             CalibrationError::TooFew { .. } => Some("--queries, --top"),
             CalibrationError::Format { .. } => Some("run calibrate again, or remove the file"),
+            _ => None,
+        };
+    }
+    if let Some(e) = e.downcast_ref::<CandidateError>() {
+        return match e {
+            CandidateError::Nothing { .. } => {
+                Some("leave one of --among, --among-type, --among-range, --among-domain out")
+            }
+            CandidateError::NotRelations { .. } => {
+                Some("ask for a head or a tail, or leave --among-type, --among-range and --among-domain out")
+            }
             _ => None,
         };
     }
@@ -206,10 +222,11 @@ pub fn json(value: &impl Serialize) -> Result<String, Failure> {
     serde_json::to_string(value).map_err(error)
 }
 
-/// The only bare I/O errors in this program are those of standard output.
+/// The only bare I/O errors in this program are those of standard output and of `--out`.
 impl From<io::Error> for Failure {
     fn from(e: io::Error) -> Failure {
         match e.kind() {
+            _ if e.get_ref().is_some_and(|e| e.is::<FileError>()) => Failure::Error(e.to_string()),
             io::ErrorKind::BrokenPipe => Failure::PipeClosed,
             _ => Failure::Error(format!("cannot write to standard output: {e}")),
         }

@@ -18,11 +18,28 @@ pub fn positive(text: &str) -> Result<usize, String> {
     }
 }
 
+/// A share of something, neither nothing nor all.
+pub fn share(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(share) if share > 0.0 && share < 1.0 => Ok(share),
+        _ => Err("expected a number above 0 and below 1, such as 0.1".to_string()),
+    }
+}
+
 /// The longest time that a flag takes.
 const MAX_DURATION: Duration = Duration::from_secs(3600);
 
 /// The longest text that is taken for one. On some that are longer, `humantime` panics: 18446744073709551615s1000ms.
 const MAX_DURATION_LEN: usize = 20;
+
+/// A long time: `90s`, `30m`, `8h`, `2days`, up to 30 days.
+pub fn long_duration(text: &str) -> Result<Duration, String> {
+    let is_sound = text.len() <= MAX_DURATION_LEN && text.contains(char::is_alphabetic);
+    let parsed = is_sound.then(|| humantime::parse_duration(text).ok()).flatten();
+    parsed
+        .filter(|time| *time <= Duration::from_secs(30 * 86400))
+        .ok_or_else(|| "expected a time such as 90s, 30m, 8h or 2days, up to 30 days".to_string())
+}
 
 /// A time: `300ms`, `1.5s`, `5m`, `1m30s`, `1h`.
 pub fn duration(text: &str) -> Result<Duration, String> {

@@ -68,24 +68,36 @@ fn passes(text: &str) -> Result<Choice, String> {
     }
 }
 
-/// The datasets called so, without repetition.
-pub fn find_datasets(data: &Path, names: &[String]) -> Result<Vec<Dataset>, Failure> {
+/// The datasets called so, without repetition: directories by path, names and groups in `data`.
+pub fn find_datasets(data: Option<&Path>, names: &[String]) -> Result<Vec<Dataset>, Failure> {
     let mut found: Vec<Dataset> = Vec::new();
     for name in names {
         let group = DatasetGroup::ALL.into_iter().find(|g| g.to_string() == *name);
-        let members: Vec<&str> = if group.is_some() || name == "all" {
-            let is_member =
-                |e: &&registry::RegistryEntry| group.is_none_or(|g| g == e.group) && data.join(e.name).is_dir();
-            let members: Vec<&str> = registry::entries().iter().filter(is_member).map(|e| e.name).collect();
-            if members.is_empty() {
-                return Err(Failure::Error(format!("{}: no dataset of {name} there", data.display())));
+        let is_group = group.is_some() || name == "all";
+        let opened = match data {
+            Some(data) if is_group => {
+                let is_member =
+                    |e: &&registry::RegistryEntry| group.is_none_or(|g| g == e.group) && data.join(e.name).is_dir();
+                let members = registry::entries().iter().filter(is_member).map(|e| Dataset::find(data, e.name));
+                let members = members.collect::<Result<Vec<Dataset>, _>>().map_err(error)?;
+                if members.is_empty() {
+                    return Err(Failure::Error(format!("{}: no dataset of {name} there", data.display())));
+                }
+                members
             }
-            members
-        } else {
-            vec![name]
+            Some(data) if data.join(name).is_dir() => vec![Dataset::find(data, name).map_err(error)?],
+            _ if !is_group && Path::new(name).is_dir() => vec![Dataset::open(Path::new(name)).map_err(error)?],
+            _ if Path::new(name).is_file() => {
+                let hint = "--holdout 0.1 hides a tenth of its triples and asks for them";
+                return Err(Failure::Error(format!("{name}: is a file, expected a dataset; hint: {hint}")));
+            }
+            Some(data) => vec![Dataset::find(data, name).map_err(error)?],
+            None => {
+                let hint = "--data DIR has datasets by name; a dataset of your own is named by its path";
+                return Err(Failure::Error(format!("{name}: no such directory; hint: {hint}")));
+            }
         };
-        for member in members {
-            let dataset = Dataset::find(data, member).map_err(error)?;
+        for dataset in opened {
             if found.iter().all(|d| d.dir != dataset.dir) {
                 found.push(dataset);
             }

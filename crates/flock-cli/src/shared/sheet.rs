@@ -1,34 +1,36 @@
-//! Tables of results in the form of `--format`.
+//! Tables of results in the format of `--output`.
 
 use std::io::Write;
 
-use clap::ValueEnum;
 use flock_kg::eval::Evaluation;
 use flock_kg::eval::compare::{Style, compare};
 use flock_kg::eval::published::PublishedNumbers;
 use flock_kg::eval::sheet::Sheet;
+use flock_kg::records::{OutputFormat, typed};
 
 use crate::shared::failure::Failure;
-use crate::shared::output::print;
+use crate::shared::output::{output_format, print, print_records, style};
 use crate::shared::table::{self, Align, printable};
 
-/// Form of a table.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
-pub enum TableFormat {
-    /// Columns
-    Table,
-    /// Markdown
-    Markdown,
-    /// Comma-separated
-    Csv,
+/// The format of tables on standard output.
+#[derive(clap::Args, Debug, Clone, Copy)]
+pub struct SheetArgs {
+    /// Format of the tables
+    // The old spelling stays where a command reads no graph file, whose format --format is everywhere.
+    #[arg(long, value_name = "FORMAT", alias = "format", default_value = "table", value_parser = output_format())]
+    pub output: OutputFormat,
 }
 
 /// Prints a table in its form.
-pub fn print_sheet(sheet: &Sheet, format: TableFormat) -> Result<(), Failure> {
+pub fn print_sheet(sheet: &Sheet, format: OutputFormat) -> Result<(), Failure> {
     match format {
-        TableFormat::Markdown => print(&sheet.markdown()),
-        TableFormat::Csv => print(&sheet.csv()),
-        TableFormat::Table => {
+        OutputFormat::Md => print(&sheet.markdown()),
+        OutputFormat::Csv => print(&sheet.csv()),
+        OutputFormat::Tsv | OutputFormat::Jsonl | OutputFormat::Parquet => {
+            let (columns, rows) = typed(&sheet.header, &sheet.rows);
+            print_records(format, columns, rows)
+        }
+        OutputFormat::Table => {
             let mut aligns = vec![Align::Right; sheet.header.len()];
             aligns[0] = Align::Left;
             let rows: Vec<Vec<String>> = std::iter::once(&sheet.header)
@@ -36,18 +38,22 @@ pub fn print_sheet(sheet: &Sheet, format: TableFormat) -> Result<(), Failure> {
                 .map(|row| row.iter().map(|cell| printable(cell).into_owned()).collect())
                 .collect();
             let mut out = std::io::stdout().lock();
-            table::write(&mut out, &aligns, &rows)?;
+            table::write_titled(&mut out, &aligns, &rows, style())?;
             Ok(out.flush()?)
         }
     }
 }
 
 /// Prints our results beside published ones.
-pub fn print_beside(results: &[&Evaluation], published: &PublishedNumbers, format: TableFormat) -> Result<(), Failure> {
+pub fn print_beside(
+    results: &[&Evaluation],
+    published: &PublishedNumbers,
+    format: OutputFormat,
+) -> Result<(), Failure> {
     let style = match format {
-        TableFormat::Table => Style::Marked("", "*"),
-        TableFormat::Markdown => Style::Marked("**", "**"),
-        TableFormat::Csv => Style::Plain,
+        OutputFormat::Table => Style::Marked("", "*"),
+        OutputFormat::Md => Style::Marked("**", "**"),
+        _ => Style::Plain,
     };
     print_sheet(&compare(results, published, style), format)
 }

@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 use std::io::{self, Write};
+
+use flock_kg::records::{TableStyle, cut};
+pub use flock_kg::records::{grouped, printable};
 use unicode_width::UnicodeWidthStr;
 
 /// Which side of its column a cell keeps to.
@@ -11,42 +14,57 @@ pub enum Align {
     Right,
 }
 
+/// The least that a column of text is cut to.
+const LEAST_TEXT: usize = 12;
+
 /// Writes rows of as many cells as there are alignments, two spaces between columns.
 pub fn write(out: &mut dyn Write, aligns: &[Align], rows: &[Vec<String>]) -> io::Result<()> {
+    write_styled(out, aligns, rows, false, TableStyle::default())
+}
+
+/// The same for a terminal: columns of text (those on the left of their column) are cut to its width, the widest first, and with
+/// colours the titles in the first row and the word `known` are dim.
+pub fn write_titled(out: &mut dyn Write, aligns: &[Align], rows: &[Vec<String>], style: TableStyle) -> io::Result<()> {
+    write_styled(out, aligns, rows, true, style)
+}
+
+fn write_styled(
+    out: &mut dyn Write,
+    aligns: &[Align],
+    rows: &[Vec<String>],
+    is_titled: bool,
+    style: TableStyle,
+) -> io::Result<()> {
     let width = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..aligns.len()).map(width).collect();
-    for row in rows {
-        let mut line = String::new();
-        for ((cell, align), width) in row.iter().zip(aligns).zip(&widths) {
-            let space = " ".repeat(width - cell.width());
-            line += if line.is_empty() { "" } else { "  " };
-            line += &if *align == Align::Right { space + cell } else { format!("{cell}{space}") };
+    let mut widths: Vec<usize> = (0..aligns.len()).map(width).collect();
+    if let Some(room) = style.width {
+        let mut total = widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
+        while total > room {
+            let text = (0..widths.len()).filter(|i| aligns[*i] == Align::Left && widths[*i] > LEAST_TEXT);
+            let Some(widest) = text.max_by_key(|i| widths[*i]) else { break };
+            widths[widest] -= 1;
+            total -= 1;
         }
-        writeln!(out, "{}", line.trim_end())?;
+    }
+    for (number, row) in rows.iter().enumerate() {
+        let mut line = String::new();
+        let mut owed = 0; // spaces that are written only if something follows
+        for (i, ((cell, align), width)) in row.iter().zip(aligns).zip(&widths).enumerate() {
+            owed += if i == 0 { 0 } else { 2 };
+            let cell = if *align == Align::Left { cut(cell, *width) } else { Cow::Borrowed(cell.as_str()) };
+            let space = width.saturating_sub(cell.width());
+            owed += if *align == Align::Right { space } else { 0 };
+            if !cell.is_empty() {
+                line.extend(std::iter::repeat_n(' ', owed));
+                owed = 0;
+                let is_dim = style.colours && is_titled && (number == 0 || cell == "known");
+                line += &if is_dim { format!("\x1b[2m{cell}\x1b[0m") } else { cell.into_owned() };
+            }
+            owed += if *align == Align::Left { space } else { 0 };
+        }
+        writeln!(out, "{line}")?;
     }
     Ok(())
-}
-
-/// A name without control characters, which could break the table or steer the terminal.
-pub fn printable(name: &str) -> Cow<'_, str> {
-    if !name.contains(char::is_control) {
-        return Cow::Borrowed(name);
-    }
-    let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-    Cow::Owned(name.chars().map(escape).collect())
-}
-
-/// 1234567 → 1,234,567.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// 0.1234, or 1.2e-7 where that would show nothing.
@@ -65,6 +83,19 @@ mod tests {
         let mut out = Vec::new();
         write(&mut out, &[Align::Right, Align::Left, Align::Right], &rows).unwrap();
         let want = "rank  name             p\n   1  日本           0.5\n  10  Åland Islands\n";
+        assert_eq!(String::from_utf8(out).unwrap(), want);
+    }
+
+    #[test]
+    fn fits_a_terminal_by_cutting_text() {
+        let row = |cells: [&str; 3]| cells.map(str::to_string).to_vec();
+        let long = "a path from here to there, and back again";
+        let rows = [row(["name", "score", "reason"]), row(["Portugal", "0.123456789", long]), row(["x", "1", "known"])];
+        let mut out = Vec::new();
+        let style = TableStyle { width: Some(40), colours: true };
+        write_titled(&mut out, &[Align::Left, Align::Right, Align::Left], &rows, style).unwrap();
+        let want = "\x1b[2mname\x1b[0m            \x1b[2mscore\x1b[0m  \x1b[2mreason\x1b[0m\n\
+                    Portugal  0.123456789  a path from here…\nx                   1  \x1b[2mknown\x1b[0m\n";
         assert_eq!(String::from_utf8(out).unwrap(), want);
     }
 

@@ -1,6 +1,8 @@
 //! A dataset directory: which graph is walked for a split, and which triples are predicted on it.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,6 +14,9 @@ use super::layout::{Part, Protocol, Split, SplitKind};
 use super::meta;
 use super::registry::{self, DatasetGroup, RegistryEntry};
 use super::test_set::TestSet;
+
+/// A header has at most so many bytes.
+const MAX_HEADER: u64 = 64 << 10;
 
 /// A dataset directory.
 #[derive(Debug)]
@@ -61,22 +66,39 @@ impl Dataset {
         self.entry.map_or(DatasetGroup::Other, |e| e.group)
     }
 
-    /// Returns the path of a file of the layout.
+    /// Returns the path of a file of the layout: the one that is there, or the published name if none is.
     pub fn file(&self, part: Part) -> PathBuf {
-        self.dir.join(part.file())
+        let paths = part.names().map(|name| self.dir.join(name));
+        paths.into_iter().find(|path| path.is_file()).unwrap_or_else(|| self.dir.join(part.file()))
+    }
+
+    /// Tells how a file is read. Files of the published layout (`.txt`) have no header. A `.tsv` or `.csv` file has one if its first
+    /// row is also the first row of another file of the dataset: no triple is in two splits.
+    fn options(&self, path: &Path) -> LoadOptions {
+        let ending = path.extension().and_then(|e| e.to_str()).unwrap_or("txt");
+        let first = first_line(path);
+        let is_repeated = || {
+            let others = Part::ALL.into_iter().map(|part| self.file(part)).filter(|other| other != path);
+            first.is_some() && others.into_iter().any(|other| first_line(&other) == first)
+        };
+        LoadOptions {
+            format: Some(if ending == "csv" { Format::Csv } else { Format::Tsv }),
+            header: Some(ending != "txt" && is_repeated()),
+            ..LoadOptions::default()
+        }
     }
 
     /// Passes every triple of a file to `sink`, in order. Returns their number.
     pub fn for_each(&self, part: Part, sink: impl FnMut(&str, &str, &str)) -> Result<u64, DatasetError> {
-        let options = LoadOptions { format: Some(Format::Tsv), header: Some(false), ..LoadOptions::default() };
-        Ok(for_each_triple(&self.file(part), &options, sink)?.triples)
+        let path = self.file(part);
+        Ok(for_each_triple(&path, &self.options(&path), sink)?.triples)
     }
 
     /// Loads the triples of a split to predict.
     pub fn test_set(&self, split: Split) -> Result<TestSet, DatasetError> {
         let none = || {
             let other = if split == Split::Valid { Split::Test } else { Split::Valid };
-            let other = self.dir.join(other.part().file()).is_file();
+            let other = self.file(other.part()).is_file();
             DatasetError::NothingToPredict { dir: self.dir.display().to_string(), split, other }
         };
         self.load(split)?.1.ok_or_else(none)
@@ -125,6 +147,48 @@ impl Dataset {
     }
 }
 
+/// The first line of a file, if there is one of reasonable length.
+fn first_line(path: &Path) -> Option<Vec<u8>> {
+    let mut line = Vec::new();
+    BufReader::new(File::open(path).ok()?.take(MAX_HEADER)).read_until(b'\n', &mut line).ok()?;
+    let line = line.trim_ascii_end();
+    (!line.is_empty()).then(|| line.to_vec())
+}
+
 pub(super) fn finish(builder: GraphBuilder, path: &Path) -> Result<Graph, DatasetError> {
     builder.finish().map_err(|source| DatasetError::Graph { file: path.display().to_string(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same dataset in three spellings has the same triples.
+    #[test]
+    fn splits_may_be_tsv_or_csv_with_a_header() {
+        let train = [["a, b", "r", "c"], ["c", "r", "d"], ["d", "r", "a, b"]];
+        let (valid, test) = ([["c", "r", "a, b"]], [["d", "r", "c"]]);
+        let write = |ending: &str, separator: &str, header: bool| {
+            let dir = tempfile::tempdir().unwrap();
+            let quote = |name: &str| if separator == "," { format!("\"{name}\"") } else { name.to_string() };
+            for (part, rows) in [("train", &train[..]), ("valid", &valid), ("test", &test)] {
+                let title = [["head", "relation", "tail"]];
+                let rows = title.iter().take(usize::from(header)).chain(rows);
+                let lines: Vec<String> = rows.map(|row| row.map(quote).join(separator)).collect();
+                std::fs::write(dir.path().join(format!("{part}.{ending}")), lines.join("\n") + "\n").unwrap();
+            }
+            dir
+        };
+        for (ending, separator, header) in
+            [("txt", "\t", false), ("tsv", "\t", false), ("tsv", "\t", true), ("csv", ",", false), ("csv", ",", true)]
+        {
+            let dir = write(ending, separator, header);
+            let dataset = Dataset::open(dir.path()).unwrap();
+            let set = dataset.test_set(Split::Test).unwrap();
+            let graph = set.on.graph();
+            let names: Vec<&str> = (0..graph.topology().num_nodes()).map(|v| graph.entities().get(v)).collect();
+            assert_eq!(names, ["a, b", "c", "d"], "{ending} {header}");
+            assert_eq!((graph.topology().num_triples(), set.triples.len(), set.known.num_triples()), (3, 1, 5));
+        }
+    }
 }

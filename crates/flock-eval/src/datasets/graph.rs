@@ -16,6 +16,11 @@ pub struct NamedGraph {
 }
 
 impl NamedGraph {
+    /// A graph of which only the triples of `walked` are walked.
+    pub(crate) fn holding_out(name: String, graph: Graph, walked: Topology) -> NamedGraph {
+        NamedGraph { name, graph, walked: Some(walked) }
+    }
+
     /// Returns the graph that is walked.
     pub fn topology(&self) -> &Topology {
         self.walked.as_ref().unwrap_or(self.graph.topology())

@@ -11,7 +11,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A file of the layout: `train.txt`, `inference.txt`, `valid.txt` or `test.txt`.
+/// A file of the layout: `train.txt`, `inference.txt`, `valid.txt` or `test.txt`. In a dataset of one's own it may end in `.tsv` or
+/// `.csv` instead.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Part {
@@ -26,9 +27,20 @@ pub enum Part {
 }
 
 impl Part {
+    /// All of them.
+    pub const ALL: [Part; 4] = [Part::Train, Part::Inference, Part::Valid, Part::Test];
+
+    /// The endings that a file may have, the published one first.
+    pub const ENDINGS: [&'static str; 3] = ["txt", "tsv", "csv"];
+
     /// Returns the name of the file.
     pub fn file(self) -> String {
         format!("{self}.txt")
+    }
+
+    /// Returns the names that the file may have.
+    pub fn names(self) -> [String; 3] {
+        Part::ENDINGS.map(|ending| format!("{self}.{ending}"))
     }
 }
 

@@ -25,4 +25,5 @@ pub use layout::{Part, Protocol, Split, SplitKind};
 pub use registry::{DatasetGroup, RegistryEntry, UnknownDataset};
 pub use remedy::DatasetRemedy;
 pub use test_set::TestSet;
+pub(crate) use test_set::order as sample_order;
 pub use training::{TrainingGraph, training, validation};

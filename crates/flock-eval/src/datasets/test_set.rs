@@ -36,6 +36,6 @@ impl TestSet {
 
 /// Returns the order in which samples and held-out triples are drawn. Walks and training data have
 /// other keys under the same seed.
-pub(super) fn order(seed: u64, len: usize) -> Order {
+pub(crate) fn order(seed: u64, len: usize) -> Order {
     Order::new(Key { seed, pass: u32::MAX, update: u32::MAX - 1, query: 0 }, len as u64)
 }

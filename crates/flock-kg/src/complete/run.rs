@@ -1,7 +1,6 @@
 //! Asking the questions of a [`Completion`].
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use flock_model::checkpoint::Task;
 use flock_model::ensemble::combine;
@@ -110,7 +109,7 @@ impl<'a> Inquiry<'a> {
             questions.entry([link.head, link.relation]).or_default().push(i);
         }
         for ([head, relation], places) in questions {
-            let tails = Arc::new(Candidates::new(places.iter().map(|&i| links[i].tail)));
+            let tails = Candidates::new(places.iter().map(|&i| links[i].tail));
             let again = self.copy().among_candidates(tails).reasons(true).top(0);
             for answer in again.ask([head, relation, "?"])? {
                 for &i in &places {

@@ -29,6 +29,8 @@ const LISTED: usize = 100_000;
 const STREAMED: usize = 1_000;
 /// The most that get a reason.
 const EXPLAINED: usize = 100;
+/// The most conditions on candidates: each looks at the edges of a relation.
+const CONDITIONS: usize = 64;
 /// So many misspelt questions of a request are told near names.
 const NEAR_LOOKUPS: usize = 16;
 
@@ -49,8 +51,19 @@ pub struct PredictRequest {
     /// Leave out answers that the graph already has.
     #[serde(default)]
     pub novel: bool,
-    /// The only candidates, by name; all of them are ranked.
+    /// The only candidates, by name; all of them that the graph has are ranked. Others are counted in `unknown_candidates`. A
+    /// candidate must fit all of `among`, `among_type`, `among_range` and `among_domain` that are given.
     pub among: Option<Vec<String>>,
+    /// Only entities x with (x, relation, value) in the graph, for each pair of relation and value.
+    #[schema(example = json!([["continent", "Europe"]]))]
+    #[serde(default)]
+    pub among_type: Vec<[String; 2]>,
+    /// Only entities that the graph has as a tail of each of these relations.
+    #[serde(default)]
+    pub among_range: Vec<String>,
+    /// Only entities that the graph has as a head of each of these relations.
+    #[serde(default)]
+    pub among_domain: Vec<String>,
     /// Base walk count n; by the size of the graph if left out.
     pub walks: Option<u32>,
     /// Passes with fresh walks: 1 if left out, 16 in a stream. With a budget the most.
@@ -133,6 +146,15 @@ impl App {
             if let Some(among) = &r.among {
                 inquiry = inquiry.among(among);
             }
+            for [relation, value] in &r.among_type {
+                inquiry = inquiry.among_type(relation, value);
+            }
+            for relation in &r.among_range {
+                inquiry = inquiry.among_range(relation);
+            }
+            for relation in &r.among_domain {
+                inquiry = inquiry.among_domain(relation);
+            }
             let plan = |texts: &[String; 3]| {
                 let texts = texts.each_ref().map(String::as_str);
                 Ok(if size.stream { inquiry.stream_plan(texts)? } else { inquiry.plan(texts)? })
@@ -159,6 +181,11 @@ impl App {
         };
         if r.among.as_ref().is_some_and(|a| a.len() > 100_000) {
             return Err(Problem::bad("among has more than 100000 names"));
+        }
+        if r.among_type.len() + r.among_range.len() + r.among_domain.len() > CONDITIONS {
+            return Err(Problem::bad(format!(
+                "among_type, among_range and among_domain have more than {CONDITIONS} conditions"
+            )));
         }
         Ok(AskSize { top, stream })
     }

@@ -1,0 +1,376 @@
+//! `flock-kg complete`: the links that a graph most likely lacks.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use flock_kg::complete::{
+    CompleteOptions, Completion, CompletionState, Links, MOST_LINKS, Order, Pairs, RankBy, Scope, Search, Sides,
+    StateError, link_columns, write_link, write_links,
+};
+use flock_kg::records::grouped;
+use flock_kg::{Graph, Inquiry};
+use serde::Serialize;
+
+use crate::shared::calibrations;
+use crate::shared::failure::{Failure, error, json};
+use crate::shared::interrupt::on_interrupt;
+use crate::shared::load::{self, GraphArgs};
+use crate::shared::models::ModelArgs;
+use crate::shared::output::OutputArgs;
+use crate::shared::parse;
+use crate::shared::progress::{CountBar, spoken};
+
+
+/// How often the state is written.
+const EVERY_STATE: Duration = Duration::from_secs(10);
+/// Questions that are asked to see how long one takes.
+const TRIED: usize = 16;
+
+/// Arguments of `complete`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  flock-kg complete data/medicines.tsv --relation treats --top 20
+  flock-kg complete data/medicines.tsv --head metformin --explain
+  flock-kg complete data/medicines.tsv --dry-run
+  flock-kg complete data/medicines.tsv --budget 30m --out links.csv
+  flock-kg complete big.tsv --shard 1/4 --out links-1.jsonl   # and 2/4, 3/4, 4/4 elsewhere, then
+  flock-kg merge links-*.jsonl --out links.csv
+
+Questions are asked about pairs of an entity and a relation; each scores all answers. Pairs that are expected to lack most links \
+come first. A link that is listed has been asked for from both ends, as the tail of (head, relation, ?) and as the head of \
+(?, relation, tail); its score is that of the mean of the two logits. tail_rank and head_rank are its ranks in these two questions \
+among all that the graph does not have. specificity is its share of the odds among all answers, as the geometric mean of both \
+questions: entities that score high everywhere have a low one (--rank-by specificity puts the particular links first).
+
+With --out (or --state) the work is written down every ten seconds. After a kill, the same command goes on where it was. Without \
+a budget, the list does not depend on threads, interruptions or luck: the same graph, seed and options give the same list.")]
+pub struct CompleteArgs {
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    /// Only links of this relation
+    #[arg(long, short, value_name = "NAME")]
+    pub relation: Option<String>,
+    /// Only links of this head
+    #[arg(long, value_name = "NAME")]
+    pub head: Option<String>,
+    /// Only links of this tail
+    #[arg(long, value_name = "NAME")]
+    pub tail: Option<String>,
+    /// Links to list
+    #[arg(long, short = 'k', value_name = "K", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=MOST_LINKS as i64))]
+    pub top: u32,
+    /// Entities to ask about: observed (those that the relation has in that place), compatible (and those that have something in
+    /// common with them), all
+    #[arg(long, value_name = "WHICH", default_value_t = Pairs::Compatible)]
+    pub pairs: Pairs,
+    /// Questions that look for links: tails, heads, both. Whichever they are, listed links are asked for from both ends
+    #[arg(long, value_name = "WHICH", default_value_t = Search::Both)]
+    pub search: Search,
+    /// What links are ranked by: score, specificity
+    #[arg(long, value_name = "WHAT", default_value_t = RankBy::Score)]
+    pub rank_by: RankBy,
+    /// Order of the questions: expected (most missing links first), random (to compare with)
+    #[arg(long, value_name = "ORDER", default_value_t = Order::Expected, hide = true)]
+    pub order: Order,
+    /// Say how many questions there are and how long they take, and ask none
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Stop after so much time (90s, 30m, 8h); the best pairs come first, and time is kept for the other ends of the best links
+    #[arg(long, value_name = "TIME", value_parser = parse::long_duration)]
+    pub budget: Option<Duration>,
+    /// Ask at most so many questions to look for links
+    #[arg(long, value_name = "N", value_parser = parse::positive)]
+    pub questions: Option<usize>,
+    /// Do one part of the work, such as 1/4; merge puts the lists together
+    #[arg(long, value_name = "I/N", value_parser = shard)]
+    pub shard: Option<(u32, u32)>,
+    /// Write each link as soon as both of its ends were asked for and it is among the best so far, instead of a list at the end
+    #[arg(long)]
+    pub stream: bool,
+    /// Keep the work here, to go on after an interruption [default: FILE.state with --out FILE]
+    #[arg(long, value_name = "FILE")]
+    pub state: Option<PathBuf>,
+    /// One line of reason for each link: the path that weighed most
+    #[arg(long, alias = "reasons")]
+    pub explain: bool,
+    /// Base walk count n: 3n walks for each question [default: by the size of the graph]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16384))]
+    pub walks: Option<u32>,
+    /// Passes with fresh walks, whose logits are averaged
+    #[arg(long, value_name = "P", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub passes: u32,
+    /// Seed of the walks
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Calibrations to use [default: GRAPH.calibration.json, if there is one]
+    #[arg(long, value_name = "FILE")]
+    pub calibration: Option<PathBuf>,
+    /// The whole list as one JSON object
+    #[arg(long, conflicts_with_all = ["output", "stream"])]
+    pub json: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    #[command(flatten)]
+    pub model: ModelArgs,
+}
+
+fn shard(text: &str) -> Result<(u32, u32), String> {
+    let rule = || "expected a part of a number of parts, such as 1/4".to_string();
+    let (index, of) = text.split_once('/').ok_or_else(rule)?;
+    match (index.trim().parse::<u32>(), of.trim().parse::<u32>()) {
+        (Ok(index), Ok(of)) if 1 <= index && index <= of => Ok((index - 1, of)),
+        _ => Err(rule()),
+    }
+}
+
+/// Looks for missing links.
+pub fn run(args: CompleteArgs) -> Result<(), Failure> {
+    args.output.check()?;
+    let predictor = args.model.predictor()?;
+    let calibrations = calibrations::find(args.calibration.as_deref(), &args.graph.graph)?;
+    let (graph, _) = load::graph(&args.graph)?;
+    let stop = on_interrupt("stopping after this step")?;
+    let mut inquiry = predictor.on(&graph).seed(args.seed).passes(args.passes).calibrations(&calibrations);
+    if let Some(walks) = args.walks {
+        inquiry = inquiry.walks(walks);
+    }
+    let options = options(&args, &graph)?;
+    let mut work = Completion::new(graph.topology(), options);
+    if args.dry_run {
+        return dry_run(&args, &graph, &inquiry, &mut work);
+    }
+    let planned = work.progress().planned;
+    if planned == 0 {
+        say!("note: nothing fits: no question is worth asking; hint: --pairs all");
+    }
+    let path = args.state.clone().or_else(|| args.output.out.as_deref().map(state_path));
+    let mut spent = Duration::ZERO;
+    if let Some(path) = &path
+        && let Some(state) = CompletionState::read(path).map_err(error)?
+    {
+        spent = Duration::from_secs_f64(state.seconds.max(0.0));
+        let resumed = inquiry.resume(&mut work, state).map_err(error)?;
+        resumed.map_err(|e| other_state(path, &e))?;
+        say!("note: {}: going on after {} questions", path.display(), grouped(work.progress().asked as u64));
+    }
+    let mut stream = match args.stream {
+        true => Some((args.output.records(columns(&args, false))?, HashSet::new())),
+        false => None,
+    };
+
+    let (begin, mut written) = (Instant::now(), Instant::now());
+    let bar = CountBar::new("questions", None);
+    let step = inquiry.step_size().map_err(error)?;
+    let asked_before = work.progress().asked;
+    let keep = |work: &Completion| -> Result<(), Failure> {
+        let Some(path) = &path else { return Ok(()) };
+        let mut state = inquiry.state(work).map_err(error)?;
+        state.seconds = (spent + begin.elapsed()).as_secs_f64();
+        state.write(path).map_err(error)
+    };
+    let mut in_time = true;
+    loop {
+        let progress = work.progress();
+        let elapsed = begin.elapsed();
+        let rate = elapsed.as_secs_f64() / (progress.asked - asked_before).max(1) as f64;
+        // What the best links lack is asked in the time that is left.
+        let reserve = Duration::from_secs_f64(rate * progress.lacking as f64);
+        let hurry = args.budget.is_some_and(|budget| spent + elapsed + reserve >= budget);
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        if args.budget.is_some_and(|budget| spent + elapsed >= budget) {
+            in_time = false;
+            break;
+        }
+        if inquiry.advance(&mut work, step, hurry).map_err(error)? == 0 {
+            in_time = !hurry || work.progress().left == 0;
+            break;
+        }
+        let progress = work.progress();
+        bar.set(progress.asked as u64, (progress.asked + progress.left + progress.lacking) as u64);
+        if let Some((records, seen)) = &mut stream {
+            let list = inquiry.links(&work).map_err(error)?;
+            for link in list.links.iter().filter(|l| l.sides == Sides::Both) {
+                if seen.insert(link.triple().map(str::to_string)) {
+                    let people = is_for_people(&args);
+                    write_link(records.writer(), link, &|name| show(&list, name), false, people)?;
+                }
+            }
+            records.flush()?;
+        }
+        if written.elapsed() >= EVERY_STATE {
+            keep(&work)?;
+            written = Instant::now();
+        }
+    }
+    bar.end();
+    keep(&work)?;
+    let interrupted = stop.load(Ordering::Relaxed);
+    let progress = work.progress();
+    if interrupted {
+        match &path {
+            Some(path) => say!("note: the work is kept in {}: the same command goes on", path.display()),
+            None => say!("note: stopped early; hint: with --out FILE or --state FILE the same command would go on"),
+        }
+    } else if !in_time {
+        say!(
+            "note: time was up with {} of {} questions left",
+            grouped(progress.left as u64),
+            grouped(progress.planned as u64)
+        );
+    }
+    match stream {
+        Some((records, _)) => records.finish()?,
+        None => {
+            let explained = inquiry.reasons(args.explain);
+            let bar = args.explain.then(|| CountBar::new("links", None));
+            let list = explained.links(&work).map_err(error)?;
+            bar.iter().for_each(CountBar::end);
+            write(&args, &list)?;
+        }
+    }
+    // A list that is whole needs no state; one that time has cut short may be taken up with more of it.
+    if !interrupted && in_time && args.state.is_none() {
+        path.iter().for_each(|path| _ = std::fs::remove_file(path));
+    }
+    if interrupted { Err(Failure::Reported) } else { Ok(()) }
+}
+
+fn options(args: &CompleteArgs, graph: &Graph) -> Result<CompleteOptions, Failure> {
+    let scope =
+        Scope { relation: args.relation.as_deref(), head: args.head.as_deref(), tail: args.tail.as_deref() };
+    let options = CompleteOptions {
+        top: args.top as usize,
+        pairs: args.pairs,
+        sides: args.search,
+        rank_by: args.rank_by,
+        order: args.order,
+        questions: args.questions.unwrap_or(0),
+        shard: args.shard.unwrap_or((0, 1)),
+        ..CompleteOptions::default()
+    };
+    options.within(graph, &scope).map_err(error)
+}
+
+fn state_path(out: &Path) -> PathBuf {
+    let mut name = OsString::from(out);
+    name.push(".state");
+    PathBuf::from(name)
+}
+
+fn other_state(path: &Path, e: &StateError) -> Failure {
+    let path = path.display();
+    Failure::Error(format!("{path}: {e}; hint: remove it to begin anew, or give the options it was made with"))
+}
+
+fn is_for_people(args: &CompleteArgs) -> bool {
+    use flock_kg::records::OutputFormat;
+    matches!(args.output.format(), OutputFormat::Table | OutputFormat::Md)
+}
+
+fn columns(args: &CompleteArgs, calibrated: bool) -> Vec<flock_kg::records::Column> {
+    link_columns(args.explain && !args.stream, is_for_people(args), calibrated)
+}
+
+fn show(list: &Links<'_>, name: &str) -> String {
+    list.shown.get(name).map_or(name, String::as_str).to_string()
+}
+
+fn write(args: &CompleteArgs, list: &Links<'_>) -> Result<(), Failure> {
+    if args.json {
+        let mut out = args.output.text()?;
+        writeln!(out, "{}", json(list)?)?;
+        return out.finish();
+    }
+    let mut records = args.output.records(columns(args, list.is_calibrated()))?;
+    write_links(records.writer(), list, args.explain, is_for_people(args))?;
+    records.finish()
+}
+
+/// What `--dry-run` says.
+#[derive(Serialize)]
+struct Forecast<'a> {
+    questions: usize,
+    beyond: usize,
+    seconds_per_question: f64,
+    seconds: f64,
+    places: Vec<ForecastPlace<'a>>,
+}
+
+#[derive(Serialize)]
+struct ForecastPlace<'a> {
+    relation: &'a str,
+    asks_for: &'static str,
+    observed: usize,
+    questions: usize,
+}
+
+fn dry_run(args: &CompleteArgs, graph: &Graph, inquiry: &Inquiry<'_>, work: &mut Completion) -> Result<(), Failure> {
+    let (topology, questions) = (graph.topology(), work.progress().planned);
+    let place = |place: &flock_kg::complete::PlaceOutline| {
+        let tails = place.relation < topology.num_relations();
+        let relation = if tails { place.relation } else { topology.inverse(place.relation) };
+        ForecastPlace {
+            relation: graph.relations().get(relation),
+            asks_for: if tails { "tails" } else { "heads" },
+            observed: place.observed,
+            questions: place.questions,
+        }
+    };
+    let mut places: Vec<ForecastPlace<'_>> = work.places().iter().map(place).collect();
+    places.sort_by_key(|p| std::cmp::Reverse(p.questions));
+    // The first one warms up, and does not count.
+    inquiry.advance(work, 1, false).map_err(error)?;
+    let begin = Instant::now();
+    let tried = inquiry.advance(work, TRIED, false).map_err(error)?;
+    let per_question = begin.elapsed().as_secs_f64() / tried.max(1) as f64;
+    // What the best links lack comes on top: at most two questions for each.
+    let most = questions + 2 * (args.top as usize).min(questions);
+    let forecast = Forecast {
+        questions,
+        beyond: work.beyond(),
+        seconds_per_question: per_question,
+        seconds: per_question * questions as f64,
+        places,
+    };
+    let mut out = io::stdout().lock();
+    if args.json {
+        writeln!(out, "{}", json(&forecast)?)?;
+        return Ok(out.flush()?);
+    }
+    let time = |count: usize| spoken(Duration::from_secs_f64(per_question * count as f64));
+    writeln!(
+        out,
+        "{} questions, about {} here; with the other ends of the best links at most {} questions, about {}",
+        grouped(questions as u64),
+        time(questions),
+        grouped(most as u64),
+        time(most)
+    )?;
+    if forecast.beyond > 0 {
+        writeln!(out, "{} more would be worth asking, beyond the most that are planned", grouped(forecast.beyond as u64))?;
+    }
+    if let Some(budget) = args.budget {
+        let in_time = (budget.as_secs_f64() / per_question.max(1e-9)) as usize;
+        writeln!(out, "{} of them fit into {}", grouped(in_time.min(questions) as u64), spoken(budget))?;
+    }
+    drop(out);
+    use flock_kg::records::{Cell, Column};
+    let columns = vec![
+        Column::text("relation"),
+        Column::text("asks_for"),
+        Column::integer("observed"),
+        Column::integer("questions"),
+    ];
+    let mut records = args.output.records(columns)?;
+    for p in &forecast.places {
+        records.row(&[Cell::from(p.relation), p.asks_for.into(), p.observed.into(), p.questions.into()])?;
+    }
+    records.finish()
+}
