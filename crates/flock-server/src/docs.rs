@@ -11,7 +11,7 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
 use crate::App;
-use crate::routes::{explain, graphs, names, predict, status, triples};
+use crate::routes::{complete, explain, graphs, names, predict, score, status, triples};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -24,6 +24,9 @@ use crate::routes::{explain, graphs, names, predict, status, triples};
         predict::predict,
         predict::stream,
         explain::explain,
+        complete::complete,
+        complete::stream,
+        score::score,
         graphs::neighbourhood,
         triples::triples,
         graphs::graphs

@@ -19,6 +19,7 @@ pub mod problem;
 pub mod routes;
 mod serve;
 pub mod store;
+mod turns;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -34,7 +35,7 @@ use jobs::Work;
 use live::Live;
 use metrics::Metrics;
 use problem::Problem;
-use routes::{explain, graphs, names, predict, status, triples};
+use routes::{complete, explain, graphs, names, predict, score, status, triples};
 
 pub use serve::{ServeError, serve};
 
@@ -184,6 +185,9 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/v1/predict", post(predict::predict))
         .route("/api/v1/predict/stream", post(predict::stream))
         .route("/api/v1/explain", post(explain::explain))
+        .route("/api/v1/complete", post(complete::complete))
+        .route("/api/v1/complete/stream", post(complete::stream))
+        .route("/api/v1/score", post(score::score))
         .route("/api/v1/neighbourhood", get(graphs::neighbourhood))
         .route("/api/v1/triples", post(triples::triples))
         .route("/api/v1/graphs", post(graphs::graphs))

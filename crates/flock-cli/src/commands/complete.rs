@@ -24,7 +24,6 @@ use crate::shared::output::OutputArgs;
 use crate::shared::parse;
 use crate::shared::progress::{CountBar, spoken};
 
-
 /// How often the state is written.
 const EVERY_STATE: Duration = Duration::from_secs(10);
 /// Questions that are asked to see how long one takes.
@@ -193,7 +192,8 @@ pub fn run(args: CompleteArgs) -> Result<(), Failure> {
             break;
         }
         let progress = work.progress();
-        bar.set(progress.asked as u64, (progress.asked + progress.left + progress.lacking) as u64);
+        let now = progress.asked - asked_before;
+        bar.set(now as u64, (now + progress.left + progress.lacking) as u64);
         if let Some((records, seen)) = &mut stream {
             let list = inquiry.links(&work).map_err(error)?;
             for link in list.links.iter().filter(|l| l.sides == Sides::Both) {
@@ -243,8 +243,7 @@ pub fn run(args: CompleteArgs) -> Result<(), Failure> {
 }
 
 fn options(args: &CompleteArgs, graph: &Graph) -> Result<CompleteOptions, Failure> {
-    let scope =
-        Scope { relation: args.relation.as_deref(), head: args.head.as_deref(), tail: args.tail.as_deref() };
+    let scope = Scope { relation: args.relation.as_deref(), head: args.head.as_deref(), tail: args.tail.as_deref() };
     let options = CompleteOptions {
         top: args.top as usize,
         pairs: args.pairs,
@@ -354,7 +353,11 @@ fn dry_run(args: &CompleteArgs, graph: &Graph, inquiry: &Inquiry<'_>, work: &mut
         time(most)
     )?;
     if forecast.beyond > 0 {
-        writeln!(out, "{} more would be worth asking, beyond the most that are planned", grouped(forecast.beyond as u64))?;
+        writeln!(
+            out,
+            "{} more would be worth asking, beyond the most that are planned",
+            grouped(forecast.beyond as u64)
+        )?;
     }
     if let Some(budget) = args.budget {
         let in_time = (budget.as_secs_f64() / per_question.max(1e-9)) as usize;

@@ -135,3 +135,10 @@ impl<'a> Link<'a> {
         [self.head, self.relation, self.tail]
     }
 }
+
+impl Links<'_> {
+    /// Whether the probabilities come from a calibration.
+    pub fn is_calibrated(&self) -> bool {
+        false
+    }
+}

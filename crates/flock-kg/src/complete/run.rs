@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use flock_model::checkpoint::Task;
 use flock_model::ensemble::combine;
+use flock_walk::WalkQuery;
 
 use super::{Completion, CompletionState, Link, Links, StateError};
 use crate::candidates::Candidates;
@@ -53,6 +54,18 @@ impl<'a> Inquiry<'a> {
         let ask = self.ask_settings(self.predictor.model(Task::Entity)?, 1);
         const WALKS: u32 = 1024;
         Ok((WALKS / ask.walks.max(1) / ask.passes.max(1)).clamp(4, 256) as usize)
+    }
+
+    /// Walk positions of all passes of so many questions for entities. The time they take grows with them.
+    ///
+    /// # Errors
+    /// There is no entity model.
+    pub fn step_positions(&self, questions: usize) -> Result<u64, AskError> {
+        let named = self.predictor.model(Task::Entity)?;
+        let ask = self.ask_settings(named, 1);
+        let walks = WalkQuery::Entity { head: 0, relation: 0 }.num_walks(ask.walks);
+        let pass = (walks * ask.options.length * named.model.meta().updates) as u64;
+        Ok(questions as u64 * u64::from(ask.passes) * pass)
     }
 
     /// The work so far, to be written down.

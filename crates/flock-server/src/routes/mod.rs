@@ -1,10 +1,12 @@
 //! The routes under `/api/v1`: names in, JSON out. What they do is the library's work. A file holds its handlers with what they take
 //! and give; here is what they share. Unknown fields of a request are refused: a misspelled option should not be ignored in silence.
 
+pub mod complete;
 pub mod explain;
 pub mod graphs;
 pub mod names;
 pub mod predict;
+pub mod score;
 pub mod status;
 pub mod triples;
 
