@@ -732,6 +732,14 @@ fn anything() -> impl Strategy<Value = Value> {
         "explain",
         "graph",
         "triple",
+        "triples",
+        "head",
+        "relation",
+        "tail",
+        "pairs",
+        "search",
+        "rank_by",
+        "questions",
         "blank",
         "check",
         "add",
@@ -751,11 +759,66 @@ fn anything() -> impl Strategy<Value = Value> {
     })
 }
 
+#[tokio::test]
+async fn missing_links_and_scores_are_those_of_the_library() {
+    use flock_kg::complete::{CompleteOptions, Completion, Scope};
+    let app = app();
+    let (graph, predictor) = (world(), predictor(&[Task::Entity]));
+    let inquiry = predictor.on(&graph).walks(2).seed(3);
+    let scope = Scope { relation: Some("borders"), ..Scope::default() };
+    let options = CompleteOptions { top: 5, ..CompleteOptions::default() }.within(&graph, &scope).unwrap();
+    let mut work = Completion::new(graph.topology(), options);
+    while inquiry.advance(&mut work, 16, false).unwrap() > 0 {}
+    let wanted = serde_json::to_value(inquiry.links(&work).unwrap()).unwrap();
+
+    let body = json!({"relation": "borders", "top": 5, "walks": 2, "seed": 3});
+    let reply = post(&app, "/api/v1/complete", body.clone()).await;
+    assert_eq!(reply.status, StatusCode::OK, "{}", reply.text);
+    let reply = reply.json();
+    assert_eq!(reply["links"], wanted["links"]);
+    assert_eq!(reply["progress"], wanted["progress"]);
+    assert!(!reply["links"].as_array().unwrap().is_empty());
+    let streamed = post(&app, "/api/v1/complete/stream", body).await;
+    assert_eq!(streamed.headers["content-type"], "text/event-stream");
+    let last = streamed.text.split("\n\n").filter(|e| !e.trim().is_empty()).last().unwrap();
+    let data: Value = serde_json::from_str(last.lines().find_map(|l| l.strip_prefix("data:")).unwrap()).unwrap();
+    assert!(last.starts_with("event: done") && data["links"] == wanted["links"], "{last}");
+
+    let unknown = post(&app, "/api/v1/complete", json!({"head": "Portgual"})).await;
+    assert_eq!((unknown.status, &unknown.json()["near"]), (StatusCode::NOT_FOUND, &json!(["Portugal"])));
+    let many = post(&app, "/api/v1/complete", json!({"top": 101, "explain": true})).await;
+    assert_eq!(many.status, StatusCode::BAD_REQUEST);
+
+    let triples =
+        json!([["Portugal", "borders", "Spain"], ["Portgual", "borders", "Spain"], ["Spain", "borders", "Paris"]]);
+    let reply = post(&app, "/api/v1/score", json!({"triples": triples, "walks": 2, "seed": 3})).await.json();
+    let names = [["Portugal", "borders", "Spain"], ["Spain", "borders", "Paris"]];
+    let ids = names.map(|t| flock_kg::score::find_triple(&graph, t).unwrap());
+    let scored = inquiry.score_triples(&ids).unwrap();
+    let wanted = serde_json::to_value(inquiry.named_scores(&scored).unwrap()).unwrap();
+    assert_eq!(reply["scores"], wanted["scores"]);
+    assert_eq!(
+        (&reply["failed"][0]["triple"][0], &reply["failed"][0]["near"]),
+        (&json!("Portgual"), &json!(["Portugal"]))
+    );
+    let none = post(&app, "/api/v1/score", json!({"triples": []})).await;
+    assert_eq!(none.status, StatusCode::BAD_REQUEST);
+}
+
 #[test]
 fn no_body_breaks_it() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let app = runtime.block_on(async { app() });
-    let paths = ["/api/v1/predict", "/api/v1/predict/stream", "/api/v1/explain", "/api/v1/triples", "/api/v1/graphs"];
+    let paths = [
+        "/api/v1/predict",
+        "/api/v1/predict/stream",
+        "/api/v1/explain",
+        "/api/v1/complete",
+        "/api/v1/complete/stream",
+        "/api/v1/score",
+        "/api/v1/triples",
+        "/api/v1/graphs",
+    ];
     let config = Config { cases: 400, rng_seed: RngSeed::Fixed(6), failure_persistence: None, ..Config::default() };
     let body = prop_oneof![
         anything().prop_map(|v| v.to_string().into_bytes()),

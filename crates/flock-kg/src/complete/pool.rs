@@ -213,9 +213,4 @@ impl Pool {
         all.sort_unstable_by(order);
         all.into_iter().map(|(_, candidate)| candidate).collect()
     }
-
-    /// How many candidates there are.
-    pub fn len(&self) -> usize {
-        self.candidates.len()
-    }
 }
