@@ -13,7 +13,7 @@ use crate::explain::{Evidence, ReasonReport};
 use crate::passes::StopReason;
 use crate::question::{BLANK, Question};
 use crate::ranking::{Listing, RankedCandidate, Ranking, UnreachedCandidates};
-use crate::shown::{ShownNames, shown_names};
+use crate::shown::{NameLabels, ShownNames, name_labels, shown_ids, shown_names};
 
 /// An answer by name.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -26,6 +26,9 @@ pub struct Answer<'a> {
     pub id: u32,
     /// The full name.
     pub name: &'a str,
+    /// What people call it, if the graph says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<&'a str>,
     /// Mean logit over the passes.
     pub logit: f64,
     /// σ of that logit.
@@ -72,9 +75,12 @@ pub struct Answers<'a> {
     /// Why the calibration of this graph was not used, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calibration_unused: Option<String>,
-    /// How names of this reply are shown, where that is not the full name: IRIs by their prefix.
+    /// How names of this reply are shown, where that is not the full name: by their label, or IRIs by their prefix.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub shown: ShownNames<'a>,
+    /// The labels of the names in the question and in the reasons, where there are any.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: NameLabels<'a>,
 }
 
 impl<'a> Answers<'a> {
@@ -93,6 +99,7 @@ impl<'a> Answers<'a> {
             rank: a.rank,
             id: a.id,
             name: question.answer_name(graph, a.id),
+            label: question.answer_label(graph, a.id),
             logit: a.score.logit,
             probability: a.score.probability(),
             spread: (ask.passes > 1).then_some(a.score.spread),
@@ -114,6 +121,7 @@ impl<'a> Answers<'a> {
             calibration: None,
             calibration_unused: None,
             shown: ShownNames::new(),
+            labels: NameLabels::new(),
         })
     }
 
@@ -139,11 +147,14 @@ impl<'a> Answers<'a> {
         self
     }
 
-    /// The same with [`Answers::shown`] filled in.
-    pub(crate) fn with_shown_names(mut self, graph: &Graph) -> Answers<'a> {
+    /// The same with [`Answers::shown`] and [`Answers::labels`] filled in. With `ids` no labels are shown.
+    pub(crate) fn with_shown_names(mut self, graph: &'a Graph, ids: bool) -> Answers<'a> {
         let question = self.query.into_iter().filter(|name| *name != BLANK);
         let reasons = self.answers.iter().filter_map(|a| a.reason.as_ref()).flat_map(ReasonReport::names);
-        self.shown = shown_names(graph, question.chain(self.answers.iter().map(|a| a.name)).chain(reasons));
+        let about: Vec<&str> = question.chain(reasons).collect();
+        let all = about.iter().copied().chain(self.answers.iter().map(|a| a.name));
+        self.shown = if ids { shown_ids(graph, all) } else { shown_names(graph, all) };
+        self.labels = name_labels(graph, about);
         self
     }
 

@@ -49,6 +49,7 @@ pub struct Inquiry<'a> {
     among: Option<Arc<Candidates>>,
     ids: [OnceLock<Result<Arc<[u32]>, UnknownCandidate>>; 2], // of `among`, by task
     reasons: bool,
+    show_ids: bool,
     calibrations: [Option<Arc<Calibration>>; 2],
     cancel: Option<&'a AtomicBool>,
     near_limit: Option<usize>,
@@ -71,6 +72,7 @@ impl<'a> Inquiry<'a> {
             among: None,
             ids: Default::default(),
             reasons: false,
+            show_ids: false,
             calibrations: [None, None],
             cancel: None,
             near_limit: None,
@@ -140,6 +142,12 @@ impl<'a> Inquiry<'a> {
         self
     }
 
+    /// Shows ids instead of labels in [`Answers::shown`] and [`Explanation::shown`]. IRIs keep their prefixes.
+    pub fn show_ids(mut self, ids: bool) -> Self {
+        self.show_ids = ids;
+        self
+    }
+
     /// Uses calibrations of this graph for probabilities, where they were made as the question is asked.
     pub fn calibrations(mut self, calibrations: &Calibrations) -> Self {
         self.calibrations =
@@ -179,7 +187,10 @@ impl<'a> Inquiry<'a> {
             return Question::parse_exactly(self.graph, texts, limit);
         }
         let question = Question::parse(self.graph, texts);
-        if let Err(AskError::Unknown(_)) = question {
+        // No near names are looked up for a name that fits several.
+        if let Err(AskError::Unknown(unknown)) = &question
+            && unknown.fits.is_empty()
+        {
             self.near_used.fetch_add(1, Ordering::Relaxed);
         }
         question
@@ -236,6 +247,7 @@ impl<'a> Inquiry<'a> {
             among: None,
             calibration: self.calibrations[task as usize].clone(),
             reasons: false,
+            show_ids: self.show_ids,
         })
     }
 
@@ -415,6 +427,7 @@ impl<'a> Inquiry<'a> {
             rank: unreached.rank,
             id,
             name,
+            label: question.answer_label(self.graph, id),
             logit: unreached.logit,
             probability: unreached.probability,
             spread: (passes.count() > 1).then_some(spread),
@@ -499,7 +512,7 @@ impl ExplainPlan {
         if let Some(calibration) = calibration {
             explanation = explanation.calibrated(calibration, &model.model, graph.topology());
         }
-        Ok(explanation.with_shown_names(graph))
+        Ok(explanation.with_shown_names(graph, self.plan.show_ids))
     }
 }
 
