@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 use flock_kg::calibrate::Calibrations;
-use flock_kg::graph::{Graph, GraphError, NameIndex, NamedEdit, Names};
+use flock_kg::graph::{Graph, GraphError, NameIndex, NameKind, NamedEdit, Names, UnknownName};
 
 use crate::store::{GraphId, OpenedStore, Store, StoreContent, StoreError, StoredEdit};
 
@@ -24,6 +24,9 @@ pub enum LiveError {
     /// It does not fit the graph.
     #[error(transparent)]
     Graph(#[from] GraphError),
+    /// A name in it is not in the graph, or could stand for several.
+    #[error(transparent)]
+    Name(#[from] UnknownName),
     /// It could not be kept.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -88,13 +91,15 @@ fn named(edits: &[StoredEdit]) -> Vec<NamedEdit<'_>> {
 }
 
 /// The graph with what a store holds.
-fn applied(graph: Graph, StoreContent { names, edits }: &StoreContent) -> Result<Graph, GraphError> {
+fn applied(graph: Graph, StoreContent { names, edits, labels }: &StoreContent) -> Result<Graph, GraphError> {
     let [entities, relations] = names.each_ref().map(|names| names.iter().map(String::as_str));
     let graph = match names.iter().all(Vec::is_empty) {
         true => graph,
         false => graph.with_names(entities, relations)?,
     };
-    if edits.is_empty() { Ok(graph) } else { graph.edited(&named(edits)) }
+    let graph = if edits.is_empty() { graph } else { graph.edited(&named(edits))? };
+    let labels = labels.iter().map(|(name, label)| (name.as_str(), label.as_str()));
+    Ok(if labels.len() == 0 { graph } else { graph.with_labels(labels) })
 }
 
 impl Live {
@@ -127,8 +132,8 @@ impl Live {
     fn index(self: Arc<Live>) {
         std::thread::spawn(move || {
             let graph = self.graph();
-            let entities = NameIndex::build(graph.entities());
-            let indexes = Indexes { entities, relations: NameIndex::build(graph.relations()) };
+            let index = |kind| NameIndex::build(graph.names(kind), graph.labels().of(kind));
+            let indexes = Indexes { entities: index(NameKind::Entity), relations: index(NameKind::Relation) };
             *self.indexes.write().unwrap_or_else(|e| e.into_inner()) = Arc::new(indexes);
         });
     }
@@ -149,6 +154,15 @@ impl Live {
 
     /// Makes edits, all or none. When this returns they are on disk, if they are kept at all, and the next question sees them.
     pub fn edit(self: &Arc<Live>, edits: &[NamedEdit<'_>]) -> Result<EditOutcome, LiveError> {
+        self.edit_labelled(edits, &[])
+    }
+
+    /// As [`Live::edit`], and gives names, new ones or old ones, labels. An empty label takes a label away.
+    pub fn edit_labelled(
+        self: &Arc<Live>,
+        edits: &[NamedEdit<'_>],
+        labels: &[(&str, &str)],
+    ) -> Result<EditOutcome, LiveError> {
         let mut writer = unpoisoned(&self.writer);
         // Another server may have made the file since this one started, and ended. (While there was no file, nothing was edited here.)
         if let Some(store) = &mut writer.store
@@ -158,7 +172,15 @@ impl Live {
             self.publish(applied(graph, &left)?);
         }
         let before = self.graph();
-        let after = before.edited(edits)?;
+        let mut after = before.edited(edits)?;
+        let labels: Vec<(String, &str)> = labels
+            .iter()
+            .map(|(text, label)| Ok((after.name_for_label(text)?.to_string(), *label)))
+            .collect::<Result<_, UnknownName>>()?;
+        let labels: Vec<(&str, &str)> = labels.iter().map(|(name, label)| (name.as_str(), *label)).collect();
+        if !labels.is_empty() {
+            after = after.with_labels(labels.iter().copied());
+        }
         let has = |graph: &Graph, [head, relation, tail]: [&str; 3]| {
             let ids = (graph.entities().id(head), graph.relations().id(relation), graph.entities().id(tail));
             matches!(ids, (Some(h), Some(r), Some(t)) if graph.topology().contains(h, r, t))
@@ -181,15 +203,18 @@ impl Live {
         let relations = new(before.relations(), after.relations()).map(|id| after.relations().get(id));
         let names: [Vec<&str>; 2] = [entities.collect(), relations.collect()];
         if let Some(store) = &mut writer.store
-            && !(changes.is_empty() && names.iter().all(Vec::is_empty))
+            && !(changes.is_empty() && names.iter().all(Vec::is_empty) && labels.is_empty())
         {
-            store.commit(&changes, names)?;
+            store.commit(&changes, names, &labels)?;
         }
         if let Some(since) = &mut writer.since {
             since.extend(edits.iter().map(|e| (e.triple.map(str::to_string), e.present)));
         }
         let triples = after.topology().num_triples();
         self.publish(after);
+        if !labels.is_empty() {
+            self.clone().index();
+        }
         self.clone().fold_if_grown(&mut writer);
         Ok(EditOutcome { added, removed, triples })
     }
@@ -209,7 +234,9 @@ impl Live {
             // If there is no fresh index the patched graph goes on as it is.
             let whole = flat.and_then(|flat| if since.is_empty() { Ok(flat) } else { flat.edited(&named(&since)) });
             if let Ok(whole) = whole {
-                self.publish(whole);
+                // Labels may have come meanwhile. Both states have the same names.
+                let now = self.graph();
+                self.publish(whole.with_labels_of(&now));
             }
         });
     }
