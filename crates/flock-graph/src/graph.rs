@@ -318,10 +318,12 @@ impl GraphBuilder {
         }
     }
 
-    /// Gives an entity or a relation a label. Names that no triple has are ignored. Of several labels
-    /// the one with the lowest `rank` is kept, and of those the first.
+    /// Gives an entity or a relation a label. Names that no triple has, and empty labels, are ignored.
+    /// Of several labels the one with the lowest `rank` is kept, and of those the first.
     pub fn label(&mut self, name: &str, label: &str, rank: u32) {
-        self.labels.add(name, label, rank);
+        if !label.trim().is_empty() {
+            self.labels.add(name, label, rank);
+        }
     }
 
     /// Looks up the ids of pending heads and tails.

@@ -39,6 +39,8 @@ pub struct EditOutcome {
     pub added: usize,
     /// Triples that are gone.
     pub removed: usize,
+    /// Labels that are new, other ones or gone.
+    pub labelled: usize,
     /// Triples of the graph now.
     pub triples: usize,
 }
@@ -161,7 +163,7 @@ impl Live {
     pub fn edit_labelled(
         self: &Arc<Live>,
         edits: &[NamedEdit<'_>],
-        labels: &[(&str, &str)],
+        wanted: &[(&str, &str)],
     ) -> Result<EditOutcome, LiveError> {
         let mut writer = unpoisoned(&self.writer);
         // Another server may have made the file since this one started, and ended. (While there was no file, nothing was edited here.)
@@ -173,10 +175,15 @@ impl Live {
         }
         let before = self.graph();
         let mut after = before.edited(edits)?;
-        let labels: Vec<(String, &str)> = labels
-            .iter()
-            .map(|(text, label)| Ok((after.name_for_label(text)?.to_string(), *label)))
-            .collect::<Result<_, UnknownName>>()?;
+        let mut labels: Vec<(String, &str)> = Vec::new();
+        for (text, label) in wanted {
+            let name = after.name_for_label(text)?;
+            // A label that is the name itself is none. What changes nothing is not kept.
+            let label = if label.trim() == name { "" } else { label.trim() };
+            if after.label(name).unwrap_or_default() != label {
+                labels.push((name.to_string(), label));
+            }
+        }
         let labels: Vec<(&str, &str)> = labels.iter().map(|(name, label)| (name.as_str(), *label)).collect();
         if !labels.is_empty() {
             after = after.with_labels(labels.iter().copied());
@@ -216,7 +223,7 @@ impl Live {
             self.clone().index();
         }
         self.clone().fold_if_grown(&mut writer);
-        Ok(EditOutcome { added, removed, triples })
+        Ok(EditOutcome { added, removed, labelled: labels.len(), triples })
     }
 
     fn fold_if_grown(self: Arc<Live>, writer: &mut Writer) {
@@ -275,10 +282,10 @@ mod tests {
         let remove = |t| NamedEdit { triple: t, present: false };
         let old = live.graph();
         let outcome = live.edit(&[add(["n0", "likes", "<b>"]), remove(["n0", "next", "n1"]), remove(["x", "y", "z"])]);
-        assert_eq!(outcome.unwrap(), EditOutcome { added: 1, removed: 1, triples: 30 });
+        assert_eq!(outcome.unwrap(), EditOutcome { added: 1, removed: 1, labelled: 0, triples: 30 });
         // Added and taken back in one edit is nothing.
         let outcome = live.edit(&[add(["n1", "likes", "n2"]), remove(["n1", "likes", "n2"])]).unwrap();
-        assert_eq!(outcome, EditOutcome { added: 0, removed: 0, triples: 30 });
+        assert_eq!(outcome, EditOutcome { added: 0, removed: 0, labelled: 0, triples: 30 });
         assert_eq!(old.topology().num_triples(), 30);
         assert!(old.entities().id("<b>").is_none() && live.graph().entities().id("<b>") == Some(30));
 
@@ -309,5 +316,27 @@ mod tests {
         let before = size(&again);
         again.edit(&[remove(["who", "knows", "whom"]), add(["n5", "next", "n6"])]).unwrap();
         assert_eq!(size(&again), before);
+    }
+
+    /// Labels set while a fresh index is built are there afterwards, and a label that is there already is not kept twice.
+    #[test]
+    fn labels_survive_a_fresh_index() {
+        let live = Live::open("ring".into(), ring(30), None, Calibrations::default()).unwrap();
+        let leaves: Vec<String> = (0..70_000).map(|i| format!("leaf {i}")).collect();
+        let hub: Vec<_> = leaves.iter().map(|leaf| NamedEdit { triple: ["n3", "has", leaf], present: true }).collect();
+        assert_eq!(live.edit_labelled(&hub, &[("leaf 7", "The Leaf"), ("next", "is before")]).unwrap().labelled, 2);
+        // A fresh index is on its way.
+        let more = [("n1", "One"), ("THE LEAF", " The Leaf "), ("n2", "n2"), ("n4", "")];
+        assert_eq!(live.edit_labelled(&[], &more).unwrap().labelled, 1);
+        let begin = Instant::now();
+        while live.graph().topology().num_edits() > 1 && begin.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let graph = live.graph();
+        assert!(graph.topology().num_edits() <= 1);
+        let labels = ["leaf 7", "n1", "n2", "next"].map(|name| graph.label(name));
+        assert_eq!(labels, [Some("The Leaf"), Some("One"), None, Some("is before")]);
+        assert_eq!((graph.find_entity("one"), graph.find_relation("Is Before")), (Some(1), Some(0)));
+        assert!(matches!(live.edit_labelled(&[], &[("nobody", "x")]), Err(LiveError::Name(_))));
     }
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{BodyProblems, ReadProblems, SharedApp, broken, json_body};
-use crate::live::LiveError;
+use crate::live::{EditOutcome, LiveError};
 use crate::problem::Problem;
 
 /// Triples to add and to remove, and labels, all or none.
@@ -41,6 +41,8 @@ pub struct EditReply {
     added: usize,
     /// Triples that are gone.
     removed: usize,
+    /// Labels that are new, other ones or gone.
+    labelled: usize,
     /// Triples of the graph now.
     triples: usize,
     /// Whether they are on disk.
@@ -90,7 +92,8 @@ pub async fn triples(State(app): SharedApp, request: Request) -> Result<Json<Edi
     };
     let outcome = tokio::task::spawn_blocking(edit).await.map_err(broken)??;
     app.metrics.edits.fetch_add((outcome.added + outcome.removed) as u64, Ordering::Relaxed);
-    Ok(Json(EditReply { added: outcome.added, removed: outcome.removed, triples: outcome.triples, kept }))
+    let EditOutcome { added, removed, labelled, triples } = outcome;
+    Ok(Json(EditReply { added, removed, labelled, triples, kept }))
 }
 
 /// The full names of a triple. What is removed may be spelled as in a question; a name that is not there stays as it is.
