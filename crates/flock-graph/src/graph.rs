@@ -1,6 +1,7 @@
 //! A graph: two sets of names and a [`Topology`] over their ids.
 
 use crate::labels::{Labels, LabelsByName};
+use crate::lookup::FoldedNames;
 use crate::names::{NameBatch, Names};
 use crate::prefixes::Prefixes;
 use crate::quote::quote;
@@ -8,9 +9,6 @@ use crate::topology::{Edit, Topology, TopologyError, Triple};
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
-
-/// Number of near names that an error offers.
-const NEAR: usize = 3;
 
 /// Number of names that are looked up together.
 const PENDING: usize = 128;
@@ -27,6 +25,8 @@ pub struct Graph {
     topology: Arc<Topology>,
     prefixes: Prefixes,
     labels: Labels,
+    /// For look-ups that ignore case. Shared by later states of the graph.
+    pub(crate) folded: Arc<FoldedNames>,
 }
 
 /// A change to a graph, by names.
@@ -66,43 +66,21 @@ impl Graph {
 
     /// Returns the heap memory of the graph in bytes.
     pub fn memory_bytes(&self) -> usize {
-        self.entities.memory_bytes() + self.relations.memory_bytes() + self.topology.memory_bytes()
+        self.entities.memory_bytes()
+            + self.relations.memory_bytes()
+            + self.topology.memory_bytes()
+            + self.labels.memory_bytes()
+            + self.folded.memory_bytes()
     }
 
     /// Shortens a name for display: an IRI gets its prefix. [`Graph::parse_entity`] and
-    /// [`Graph::parse_relation`] understand the result.
+    /// [`Graph::parse_relation`] understand the result. [`Graph::shown`] prefers labels.
     pub fn display<'a>(&self, name: &'a str) -> Cow<'a, str> {
         match self.prefixes.shorten(name) {
             // Another name may be spelled like the short form.
             Some(short) if self.entities.id(&short).or(self.relations.id(&short)).is_none() => Cow::Owned(short),
             _ => Cow::Borrowed(name),
         }
-    }
-
-    /// Finds the entity called `text`: its name, or for IRIs `<IRI>` or `prefix:local`.
-    ///
-    /// # Errors
-    /// If there is none. The error offers near names.
-    pub fn parse_entity(&self, text: &str) -> Result<u32, UnknownName> {
-        self.parse(text, NameKind::Entity)
-    }
-
-    /// Finds the relation called `text`: its name, or for IRIs `<IRI>` or `prefix:local`.
-    ///
-    /// # Errors
-    /// If there is none. The error offers near names.
-    pub fn parse_relation(&self, text: &str) -> Result<u32, UnknownName> {
-        self.parse(text, NameKind::Relation)
-    }
-
-    /// Does the same as [`parse_entity`](Graph::parse_entity), without a search for near names.
-    pub fn find_entity(&self, text: &str) -> Option<u32> {
-        self.find(text, &self.entities)
-    }
-
-    /// Does the same as [`parse_relation`](Graph::parse_relation), without a search for near names.
-    pub fn find_relation(&self, text: &str) -> Option<u32> {
-        self.find(text, &self.relations)
     }
 
     /// Returns the graph after some edits, applied in order. This graph does not change, and both
@@ -125,6 +103,7 @@ impl Graph {
         }
         let topology = self.topology.edited(entities.len() as u32, relations.len() as u32, &changes)?;
         Ok(Graph {
+            folded: self.folded_for(&entities, &relations),
             entities: if entities.len() > self.entities.len() { Arc::new(entities) } else { self.entities.clone() },
             relations: if relations.len() > self.relations.len() {
                 Arc::new(relations)
@@ -147,8 +126,14 @@ impl Graph {
         new_entities.for_each(|name| _ = entities.intern(name));
         new_relations.for_each(|name| _ = relations.intern(name));
         let topology = self.topology.edited(entities.len() as u32, relations.len() as u32, &[])?;
-        let (entities, relations, topology) = (Arc::new(entities), Arc::new(relations), Arc::new(topology));
-        Ok(Graph { entities, relations, topology, prefixes: self.prefixes.clone(), labels: self.labels.clone() })
+        Ok(Graph {
+            folded: self.folded_for(&entities, &relations),
+            entities: Arc::new(entities),
+            relations: Arc::new(relations),
+            topology: Arc::new(topology),
+            prefixes: self.prefixes.clone(),
+            labels: self.labels.clone(),
+        })
     }
 
     /// Returns the same graph with the same ids and an index of its own, without traces of edits.
@@ -159,39 +144,38 @@ impl Graph {
             topology: Arc::new(self.topology.flattened()?),
             prefixes: self.prefixes.clone(),
             labels: self.labels.clone(),
+            folded: self.folded.clone(),
         })
     }
 
-    fn find(&self, text: &str, names: &Names) -> Option<u32> {
-        let spelled = |s: &str| names.id(s);
-        spelled(text).or_else(|| spelled(bare(text)?)).or_else(|| spelled(&self.prefixes.expand(text)?))
+    /// Returns the graph with some more labels, given as names and labels. A name is spelled as in the
+    /// graph. An empty label takes the old one away. Names that the graph does not have are ignored.
+    pub fn with_labels<'a>(&self, labels: impl IntoIterator<Item = (&'a str, &'a str)>) -> Graph {
+        let mut all = LabelsByName::default();
+        // The last label of a name counts.
+        let labels: Vec<_> = labels.into_iter().collect();
+        labels.into_iter().rev().for_each(|(name, label)| all.add(name, label, 0));
+        self.relabelled(&all)
     }
 
-    fn parse(&self, text: &str, kind: NameKind) -> Result<u32, UnknownName> {
-        let (names, others) = match kind {
-            NameKind::Entity => (&self.entities, &self.relations),
-            NameKind::Relation => (&self.relations, &self.entities),
-        };
-        if let Some(id) = self.find(text, names) {
-            return Ok(id);
+    /// Returns this graph with the labels of another state of it, which has the same names.
+    pub fn with_labels_of(self, other: &Graph) -> Graph {
+        debug_assert!(self.entities.len() == other.entities.len() && self.relations.len() == other.relations.len());
+        Graph { labels: other.labels.clone(), folded: other.folded.clone(), ..self }
+    }
+
+    pub(crate) fn relabelled(&self, labels: &LabelsByName) -> Graph {
+        let labels = labels.finish(&self.entities, &self.relations, &self.labels);
+        Graph { labels, folded: Arc::new(FoldedNames::new(&self.entities, &self.relations)), ..self.clone() }
+    }
+
+    /// The indexes of folded names for a later state of this graph.
+    fn folded_for(&self, entities: &Names, relations: &Names) -> Arc<FoldedNames> {
+        match self.folded.serves(entities, relations) {
+            true => self.folded.clone(),
+            false => Arc::new(FoldedNames::new(entities, relations)),
         }
-        let expanded = self.prefixes.expand(text);
-        let meant = expanded.as_deref().or_else(|| bare(text)).unwrap_or(text);
-        let show = |name: &str| self.display(name).into_owned();
-        Err(UnknownName {
-            kind,
-            name: text.to_owned(),
-            is_other_kind: self.find(text, others).is_some(),
-            near: names.suggest(meant, NEAR).iter().map(|n| show(n)).collect(),
-            count: names.len(),
-            examples: names.iter().take(NEAR).map(show).collect(),
-        })
     }
-}
-
-/// Returns the IRI in `<IRI>`.
-fn bare(text: &str) -> Option<&str> {
-    text.strip_prefix('<').and_then(|t| t.strip_suffix('>'))
 }
 
 /// What a name stands for: an entity or a relation.
@@ -212,7 +196,7 @@ impl fmt::Display for NameKind {
     }
 }
 
-/// A name that is not in the graph.
+/// A name that is not in the graph, or that could stand for several.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub struct UnknownName {
@@ -222,7 +206,12 @@ pub struct UnknownName {
     pub name: String,
     /// Whether the name belongs to a relation where an entity was looked for, or the reverse.
     pub is_other_kind: bool,
-    /// Names that may have been meant, nearest first, as shown by [`Graph::display`].
+    /// Names that it could stand for, as written by [`Graph::shown`]: the first ten of them. Empty if
+    /// it stands for none.
+    pub fits: Vec<String>,
+    /// Number of names that it could stand for.
+    pub fit_count: usize,
+    /// Names that may have been meant, nearest first, as written by [`Graph::shown`].
     pub near: Vec<String>,
     /// Number of names of this kind in the graph.
     pub count: usize,
@@ -236,6 +225,14 @@ impl fmt::Display for UnknownName {
             NameKind::Entity => ("a relation", "entities"),
             NameKind::Relation => ("an entity", "relations"),
         };
+        if !self.fits.is_empty() {
+            let (count, fits) = (self.fit_count, quoted(&self.fits));
+            write!(f, "{} could be any of {count} {plural}: {fits}", quote(&self.name))?;
+            return match count - self.fits.len() {
+                0 => Ok(()),
+                more => write!(f, " and {more} more"),
+            };
+        }
         write!(f, "unknown {} {}", self.kind, quote(&self.name))?;
         if self.is_other_kind {
             write!(f, " (that is the name of {other})")?;
@@ -321,10 +318,12 @@ impl GraphBuilder {
         }
     }
 
-    /// Gives an entity or a relation a label. Names that no triple has are ignored. Of several labels
-    /// the one with the lowest `rank` is kept, and of those the first.
+    /// Gives an entity or a relation a label. Names that no triple has, and empty labels, are ignored.
+    /// Of several labels the one with the lowest `rank` is kept, and of those the first.
     pub fn label(&mut self, name: &str, label: &str, rank: u32) {
-        self.labels.add(name, label, rank);
+        if !label.trim().is_empty() {
+            self.labels.add(name, label, rank);
+        }
     }
 
     /// Looks up the ids of pending heads and tails.
@@ -378,7 +377,8 @@ impl GraphBuilder {
         let nodes = self.entities.len() as u32;
         let topology = Topology::build(nodes, self.relations.len() as u32, self.triples)?;
         Ok(Graph {
-            labels: self.labels.finish(&self.entities, &self.relations),
+            labels: self.labels.finish(&self.entities, &self.relations, &Labels::default()),
+            folded: Arc::new(FoldedNames::new(&self.entities, &self.relations)),
             entities: Arc::new(self.entities),
             relations: Arc::new(self.relations),
             topology: Arc::new(topology),

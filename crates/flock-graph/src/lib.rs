@@ -14,20 +14,23 @@
 
 mod graph;
 mod labels;
+mod lookup;
 mod names;
 mod near;
 mod prefixes;
 mod quote;
 mod read;
 mod subgraph;
+mod text_index;
 pub mod topology;
 
 pub use graph::{Graph, GraphBuilder, GraphError, NameKind, NamedEdit, UnknownName};
-pub use labels::Labels;
+pub use labels::{LabelSet, Labels};
 pub use names::Names;
 pub use near::NameIndex;
 pub use prefixes::Prefixes;
 pub use read::error::{Compression, LoadError, Remedy, RowError};
+pub use read::labels::LabelReport;
 pub use read::{
     Format, LoadOptions, LoadReport, LoadWarning, MaybeHeader, SkippedRow, UnknownFormat, for_each_triple, load,
     load_many, load_reader,

@@ -72,6 +72,19 @@ impl Prefixes {
         Some(format!("{namespace}{local}"))
     }
 
+    /// Lists other spellings of `text`, if it has a prefix or a namespace of the graph or a well-known
+    /// one, in any case: in full, with its prefix, and without both.
+    pub(crate) fn spellings<'a>(&'a self, text: &'a str) -> impl Iterator<Item = String> + 'a {
+        let own = self.entries.iter().map(|(p, n)| (p.as_str(), n.as_str()));
+        own.chain(WELL_KNOWN).flat_map(move |(prefix, namespace)| {
+            let after = |start: &str| text.get(..start.len()).filter(|s| s.eq_ignore_ascii_case(start)).map(str::len);
+            let short = after(prefix).filter(|&at| text[at..].starts_with(':')).map(|at| &text[at + 1..]);
+            let local = short.or_else(|| after(namespace).map(|at| &text[at..])).filter(|local| !local.is_empty());
+            let all = |local: &str| [format!("{namespace}{local}"), format!("{prefix}:{local}"), local.to_owned()];
+            local.map(all).into_iter().flatten()
+        })
+    }
+
     /// Derives prefixes for the namespaces that at least two of `names` share, and for the
     /// well-known ones in use.
     pub(crate) fn derive<'a>(names: impl Iterator<Item = &'a str>) -> Prefixes {

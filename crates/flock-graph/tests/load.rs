@@ -336,12 +336,12 @@ fn prefixes_shorten_what_is_shown_and_typed() {
         assert_eq!(graph.display(iri), short);
         assert_eq!(graph.display("_:b0"), "_:b0");
         let id = graph.entities().id(iri).unwrap();
-        for spelling in [iri, &short, &format!("<{iri}>")] {
+        for spelling in [iri, &short, &format!("<{iri}>"), "http://example.org/portugal", "portugal"] {
             assert_eq!(graph.parse_entity(spelling).unwrap(), id);
         }
         let borders = graph.parse_relation(&format!("{prefix}:borders")).unwrap();
         assert_eq!(graph.relations().get(borders), "http://example.org/borders");
-        for typed in ["Portgual", &format!("{prefix}:Portgual"), "http://example.org/portugal"] {
+        for typed in ["Portgual", &format!("{prefix}:Portgual"), "http://example.org/portgual"] {
             let unknown = graph.parse_entity(typed).unwrap_err();
             assert_eq!(unknown.to_string(), format!("unknown entity {typed:?}; near names: {short:?}"));
         }

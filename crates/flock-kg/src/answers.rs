@@ -14,7 +14,7 @@ use crate::explain::{Evidence, ReasonReport};
 use crate::passes::StopReason;
 use crate::question::{BLANK, Question};
 use crate::ranking::{Listing, RankedCandidate, Ranking, UnreachedCandidates};
-use crate::shown::{ShownNames, shown_names};
+use crate::shown::{NameLabels, ShownNames, name_labels, shown_ids, shown_names};
 
 /// An answer by name.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -27,6 +27,9 @@ pub struct Answer<'a> {
     pub id: u32,
     /// The full name.
     pub name: &'a str,
+    /// What people call it, if the graph says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<&'a str>,
     /// Mean logit over the passes.
     pub logit: f64,
     /// σ of that logit.
@@ -76,9 +79,12 @@ pub struct Answers<'a> {
     /// Names of the list of candidates that the graph does not have, if there are any; they were skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unknown_candidates: Option<UnknownCandidates>,
-    /// How names of this reply are shown, where that is not the full name: IRIs by their prefix.
+    /// How names of this reply are shown, where that is not the full name: by their label, or IRIs by their prefix.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub shown: ShownNames<'a>,
+    /// The labels of the names in the question and in the reasons, where there are any.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: NameLabels<'a>,
 }
 
 impl<'a> Answers<'a> {
@@ -97,6 +103,7 @@ impl<'a> Answers<'a> {
             rank: a.rank,
             id: a.id,
             name: question.answer_name(graph, a.id),
+            label: question.answer_label(graph, a.id),
             logit: a.score.logit,
             probability: a.score.probability(),
             spread: (ask.passes > 1).then_some(a.score.spread),
@@ -119,6 +126,7 @@ impl<'a> Answers<'a> {
             calibration_unused: None,
             unknown_candidates: None,
             shown: ShownNames::new(),
+            labels: NameLabels::new(),
         })
     }
 
@@ -144,11 +152,14 @@ impl<'a> Answers<'a> {
         self
     }
 
-    /// The same with [`Answers::shown`] filled in.
-    pub(crate) fn with_shown_names(mut self, graph: &Graph) -> Answers<'a> {
+    /// The same with [`Answers::shown`] and [`Answers::labels`] filled in. With `ids` no labels are shown.
+    pub(crate) fn with_shown_names(mut self, graph: &'a Graph, ids: bool) -> Answers<'a> {
         let question = self.query.into_iter().filter(|name| *name != BLANK);
         let reasons = self.answers.iter().filter_map(|a| a.reason.as_ref()).flat_map(ReasonReport::names);
-        self.shown = shown_names(graph, question.chain(self.answers.iter().map(|a| a.name)).chain(reasons));
+        let about: Vec<&str> = question.chain(reasons).collect();
+        let all = about.iter().copied().chain(self.answers.iter().map(|a| a.name));
+        self.shown = if ids { shown_ids(graph, all) } else { shown_names(graph, all) };
+        self.labels = name_labels(graph, about);
         self
     }
 

@@ -20,6 +20,7 @@ use crate::passes::Passes;
 use crate::plan::Plan;
 use crate::predictor::{NamedModel, Predictor};
 use crate::question::{Blank, Question};
+use crate::shown::{ShownNames, shown_ids, shown_names};
 
 /// The most passes of a question that has a budget and names no number.
 pub const MOST_PASSES: u32 = 4096;
@@ -49,6 +50,7 @@ pub struct Inquiry<'a> {
     among: Option<Candidates>,
     found: [OnceLock<Result<Arc<FoundCandidates>, CandidateError>>; 2], // of `among`, by task
     pub(crate) reasons: bool,
+    pub(crate) show_ids: bool,
     pub(crate) calibrations: [Option<Arc<Calibration>>; 2],
     pub(crate) cancel: Option<&'a AtomicBool>,
     near_limit: Option<usize>,
@@ -71,6 +73,7 @@ impl<'a> Inquiry<'a> {
             among: None,
             found: Default::default(),
             reasons: false,
+            show_ids: false,
             calibrations: [None, None],
             cancel: None,
             near_limit: None,
@@ -87,6 +90,7 @@ impl<'a> Inquiry<'a> {
             pass_limit: self.pass_limit,
             seed: self.seed,
             reasons: self.reasons,
+            show_ids: self.show_ids,
             calibrations: self.calibrations.clone(),
             cancel: self.cancel,
             ..Inquiry::new(self.predictor, self.graph)
@@ -173,6 +177,12 @@ impl<'a> Inquiry<'a> {
         self
     }
 
+    /// Shows ids instead of labels in [`Answers::shown`] and [`Explanation::shown`]. IRIs keep their prefixes.
+    pub fn show_ids(mut self, ids: bool) -> Self {
+        self.show_ids = ids;
+        self
+    }
+
     /// Uses calibrations of this graph for probabilities, where they were made as the question is asked.
     pub fn calibrations(mut self, calibrations: &Calibrations) -> Self {
         self.calibrations =
@@ -212,7 +222,10 @@ impl<'a> Inquiry<'a> {
             return Question::parse_exactly(self.graph, texts, limit);
         }
         let question = Question::parse(self.graph, texts);
-        if let Err(AskError::Unknown(_)) = question {
+        // No near names are looked up for a name that fits several.
+        if let Err(AskError::Unknown(unknown)) = &question
+            && unknown.fits.is_empty()
+        {
             self.near_used.fetch_add(1, Ordering::Relaxed);
         }
         question
@@ -269,7 +282,13 @@ impl<'a> Inquiry<'a> {
             among: None,
             calibration: self.calibrations[task as usize].clone(),
             reasons: false,
+            show_ids: self.show_ids,
         })
+    }
+
+    /// How names are shown, by their labels or by their ids.
+    pub(crate) fn shown<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> ShownNames<'n> {
+        if self.show_ids { shown_ids(self.graph, names) } else { shown_names(self.graph, names) }
     }
 
     /// What makes a probability of a logit, for questions that are asked in this way.
@@ -460,6 +479,7 @@ impl<'a> Inquiry<'a> {
             rank: unreached.rank,
             id,
             name,
+            label: question.answer_label(self.graph, id),
             logit: unreached.logit,
             probability: unreached.probability,
             spread: (passes.count() > 1).then_some(spread),
@@ -544,7 +564,7 @@ impl ExplainPlan {
         if let Some(calibration) = calibration {
             explanation = explanation.calibrated(calibration, &model.model, graph.topology());
         }
-        Ok(explanation.with_shown_names(graph))
+        Ok(explanation.with_shown_names(graph, self.plan.show_ids))
     }
 }
 

@@ -38,6 +38,7 @@ pub struct Plan {
     pub(crate) among: Option<Arc<FoundCandidates>>,
     pub(crate) calibration: Option<Arc<Calibration>>,
     pub(crate) reasons: bool,
+    pub(crate) show_ids: bool,
 }
 
 impl Plan {
@@ -112,7 +113,7 @@ impl Plan {
     /// Scores that are no numbers.
     pub fn answers<'g>(&self, graph: &'g Graph, passes: &Passes) -> Result<Answers<'g>, AskError> {
         let answers = self.named(graph, passes)?;
-        Ok(answers.with_shown_names(graph))
+        Ok(answers.with_shown_names(graph, self.show_ids))
     }
 
     /// As [`Plan::answers`], with a reason for each answer if the plan asks for reasons. Reasons take passes of their own, at most
@@ -137,7 +138,7 @@ impl Plan {
             let found: Vec<_> = found.into_iter().map(|(_, evidence)| evidence).collect();
             answers = answers.with_reasons(graph, &found);
         }
-        Ok(answers.with_shown_names(graph))
+        Ok(answers.with_shown_names(graph, self.show_ids))
     }
 
     fn named<'g>(&self, graph: &'g Graph, passes: &Passes) -> Result<Answers<'g>, AskError> {

@@ -6,6 +6,9 @@
 //! | `? r t` | (t, r⁻¹, ?): heads are the tails of the inverse type | entity |
 //! | `h ? t` | (h, ?, t) | relation |
 //!
+//! A text is a name, `<IRI>`, `prefix:local`, a label, or one of these but for case, space around it or its prefix, if only one fits
+//! ([`Graph::parse_entity`] has the rules).
+//!
 //! `?` is always the blank: an entity or relation that is named `?` cannot be asked about.
 
 use std::str::FromStr;
@@ -70,7 +73,7 @@ impl Question {
     /// Finds head, relation and tail in the graph, all but the blank.
     ///
     /// # Errors
-    /// Not one blank, or a name that the graph does not have.
+    /// Not one blank, or a name that the graph does not have, or that could stand for several.
     pub fn parse(graph: &Graph, texts: [&str; 3]) -> Result<Question, AskError> {
         let find = |kind, text: &str| -> Result<u32, UnknownName> {
             match kind {
@@ -85,14 +88,10 @@ impl Question {
     /// error.
     ///
     /// # Errors
-    /// Not one blank, or a name that the graph does not have.
+    /// Not one blank, or a name that the graph does not have, or that could stand for several.
     pub fn parse_exactly(graph: &Graph, texts: [&str; 3], limit: usize) -> Result<Question, AskError> {
         Question::parse_with(graph, texts, |kind, text| {
-            let found = match kind {
-                NameKind::Entity => graph.find_entity(text),
-                NameKind::Relation => graph.find_relation(text),
-            };
-            found.ok_or_else(|| AskError::UnknownToo { kind, name: text.to_string(), limit })
+            graph.resolve(kind, text)?.ok_or_else(|| AskError::UnknownToo { kind, name: text.to_string(), limit })
         })
     }
 
@@ -169,6 +168,14 @@ impl Question {
         match self.task() {
             Task::Entity => graph.entities().get(id),
             Task::Relation => graph.relations().get(id),
+        }
+    }
+
+    /// The label of a candidate, if it has one.
+    pub fn answer_label<'g>(&self, graph: &'g Graph, id: u32) -> Option<&'g str> {
+        match self.task() {
+            Task::Entity => graph.labels().entity(id),
+            Task::Relation => graph.labels().relation(id),
         }
     }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 use flock_kg::calibrate::Calibrations;
-use flock_kg::graph::{Graph, GraphError, NameIndex, NamedEdit, Names};
+use flock_kg::graph::{Graph, GraphError, NameIndex, NameKind, NamedEdit, Names, UnknownName};
 
 use crate::store::{GraphId, OpenedStore, Store, StoreContent, StoreError, StoredEdit};
 
@@ -24,6 +24,9 @@ pub enum LiveError {
     /// It does not fit the graph.
     #[error(transparent)]
     Graph(#[from] GraphError),
+    /// A name in it is not in the graph, or could stand for several.
+    #[error(transparent)]
+    Name(#[from] UnknownName),
     /// It could not be kept.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -36,6 +39,8 @@ pub struct EditOutcome {
     pub added: usize,
     /// Triples that are gone.
     pub removed: usize,
+    /// Labels that are new, other ones or gone.
+    pub labelled: usize,
     /// Triples of the graph now.
     pub triples: usize,
 }
@@ -88,13 +93,15 @@ fn named(edits: &[StoredEdit]) -> Vec<NamedEdit<'_>> {
 }
 
 /// The graph with what a store holds.
-fn applied(graph: Graph, StoreContent { names, edits }: &StoreContent) -> Result<Graph, GraphError> {
+fn applied(graph: Graph, StoreContent { names, edits, labels }: &StoreContent) -> Result<Graph, GraphError> {
     let [entities, relations] = names.each_ref().map(|names| names.iter().map(String::as_str));
     let graph = match names.iter().all(Vec::is_empty) {
         true => graph,
         false => graph.with_names(entities, relations)?,
     };
-    if edits.is_empty() { Ok(graph) } else { graph.edited(&named(edits)) }
+    let graph = if edits.is_empty() { graph } else { graph.edited(&named(edits))? };
+    let labels = labels.iter().map(|(name, label)| (name.as_str(), label.as_str()));
+    Ok(if labels.len() == 0 { graph } else { graph.with_labels(labels) })
 }
 
 impl Live {
@@ -127,8 +134,8 @@ impl Live {
     fn index(self: Arc<Live>) {
         std::thread::spawn(move || {
             let graph = self.graph();
-            let entities = NameIndex::build(graph.entities());
-            let indexes = Indexes { entities, relations: NameIndex::build(graph.relations()) };
+            let index = |kind| NameIndex::build(graph.names(kind), graph.labels().of(kind));
+            let indexes = Indexes { entities: index(NameKind::Entity), relations: index(NameKind::Relation) };
             *self.indexes.write().unwrap_or_else(|e| e.into_inner()) = Arc::new(indexes);
         });
     }
@@ -149,6 +156,15 @@ impl Live {
 
     /// Makes edits, all or none. When this returns they are on disk, if they are kept at all, and the next question sees them.
     pub fn edit(self: &Arc<Live>, edits: &[NamedEdit<'_>]) -> Result<EditOutcome, LiveError> {
+        self.edit_labelled(edits, &[])
+    }
+
+    /// As [`Live::edit`], and gives names, new ones or old ones, labels. An empty label takes a label away.
+    pub fn edit_labelled(
+        self: &Arc<Live>,
+        edits: &[NamedEdit<'_>],
+        wanted: &[(&str, &str)],
+    ) -> Result<EditOutcome, LiveError> {
         let mut writer = unpoisoned(&self.writer);
         // Another server may have made the file since this one started, and ended. (While there was no file, nothing was edited here.)
         if let Some(store) = &mut writer.store
@@ -158,7 +174,20 @@ impl Live {
             self.publish(applied(graph, &left)?);
         }
         let before = self.graph();
-        let after = before.edited(edits)?;
+        let mut after = before.edited(edits)?;
+        let mut labels: Vec<(String, &str)> = Vec::new();
+        for (text, label) in wanted {
+            let name = after.name_for_label(text)?;
+            // A label that is the name itself is none. What changes nothing is not kept.
+            let label = if label.trim() == name { "" } else { label.trim() };
+            if after.label(name).unwrap_or_default() != label {
+                labels.push((name.to_string(), label));
+            }
+        }
+        let labels: Vec<(&str, &str)> = labels.iter().map(|(name, label)| (name.as_str(), *label)).collect();
+        if !labels.is_empty() {
+            after = after.with_labels(labels.iter().copied());
+        }
         let has = |graph: &Graph, [head, relation, tail]: [&str; 3]| {
             let ids = (graph.entities().id(head), graph.relations().id(relation), graph.entities().id(tail));
             matches!(ids, (Some(h), Some(r), Some(t)) if graph.topology().contains(h, r, t))
@@ -181,17 +210,20 @@ impl Live {
         let relations = new(before.relations(), after.relations()).map(|id| after.relations().get(id));
         let names: [Vec<&str>; 2] = [entities.collect(), relations.collect()];
         if let Some(store) = &mut writer.store
-            && !(changes.is_empty() && names.iter().all(Vec::is_empty))
+            && !(changes.is_empty() && names.iter().all(Vec::is_empty) && labels.is_empty())
         {
-            store.commit(&changes, names)?;
+            store.commit(&changes, names, &labels)?;
         }
         if let Some(since) = &mut writer.since {
             since.extend(edits.iter().map(|e| (e.triple.map(str::to_string), e.present)));
         }
         let triples = after.topology().num_triples();
         self.publish(after);
+        if !labels.is_empty() {
+            self.clone().index();
+        }
         self.clone().fold_if_grown(&mut writer);
-        Ok(EditOutcome { added, removed, triples })
+        Ok(EditOutcome { added, removed, labelled: labels.len(), triples })
     }
 
     fn fold_if_grown(self: Arc<Live>, writer: &mut Writer) {
@@ -209,7 +241,9 @@ impl Live {
             // If there is no fresh index the patched graph goes on as it is.
             let whole = flat.and_then(|flat| if since.is_empty() { Ok(flat) } else { flat.edited(&named(&since)) });
             if let Ok(whole) = whole {
-                self.publish(whole);
+                // Labels may have come meanwhile. Both states have the same names.
+                let now = self.graph();
+                self.publish(whole.with_labels_of(&now));
             }
         });
     }
@@ -248,10 +282,10 @@ mod tests {
         let remove = |t| NamedEdit { triple: t, present: false };
         let old = live.graph();
         let outcome = live.edit(&[add(["n0", "likes", "<b>"]), remove(["n0", "next", "n1"]), remove(["x", "y", "z"])]);
-        assert_eq!(outcome.unwrap(), EditOutcome { added: 1, removed: 1, triples: 30 });
+        assert_eq!(outcome.unwrap(), EditOutcome { added: 1, removed: 1, labelled: 0, triples: 30 });
         // Added and taken back in one edit is nothing.
         let outcome = live.edit(&[add(["n1", "likes", "n2"]), remove(["n1", "likes", "n2"])]).unwrap();
-        assert_eq!(outcome, EditOutcome { added: 0, removed: 0, triples: 30 });
+        assert_eq!(outcome, EditOutcome { added: 0, removed: 0, labelled: 0, triples: 30 });
         assert_eq!(old.topology().num_triples(), 30);
         assert!(old.entities().id("<b>").is_none() && live.graph().entities().id("<b>") == Some(30));
 
@@ -282,5 +316,27 @@ mod tests {
         let before = size(&again);
         again.edit(&[remove(["who", "knows", "whom"]), add(["n5", "next", "n6"])]).unwrap();
         assert_eq!(size(&again), before);
+    }
+
+    /// Labels set while a fresh index is built are there afterwards, and a label that is there already is not kept twice.
+    #[test]
+    fn labels_survive_a_fresh_index() {
+        let live = Live::open("ring".into(), ring(30), None, Calibrations::default()).unwrap();
+        let leaves: Vec<String> = (0..70_000).map(|i| format!("leaf {i}")).collect();
+        let hub: Vec<_> = leaves.iter().map(|leaf| NamedEdit { triple: ["n3", "has", leaf], present: true }).collect();
+        assert_eq!(live.edit_labelled(&hub, &[("leaf 7", "The Leaf"), ("next", "is before")]).unwrap().labelled, 2);
+        // A fresh index is on its way.
+        let more = [("n1", "One"), ("THE LEAF", " The Leaf "), ("n2", "n2"), ("n4", "")];
+        assert_eq!(live.edit_labelled(&[], &more).unwrap().labelled, 1);
+        let begin = Instant::now();
+        while live.graph().topology().num_edits() > 1 && begin.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let graph = live.graph();
+        assert!(graph.topology().num_edits() <= 1);
+        let labels = ["leaf 7", "n1", "n2", "next"].map(|name| graph.label(name));
+        assert_eq!(labels, [Some("The Leaf"), Some("One"), None, Some("is before")]);
+        assert_eq!((graph.find_entity("one"), graph.find_relation("Is Before")), (Some(1), Some(0)));
+        assert!(matches!(live.edit_labelled(&[], &[("nobody", "x")]), Err(LiveError::Name(_))));
     }
 }

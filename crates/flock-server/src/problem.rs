@@ -22,6 +22,8 @@ pub enum Code {
     BadGraph,
     /// 400: the server has no model for this kind of question.
     NoModel,
+    /// 400: a name could stand for several; `near` lists them.
+    AmbiguousName,
     /// 401: the request shows no token and needs one.
     TokenNeeded,
     /// 401: the request shows a token, and it is not the server's.
@@ -65,7 +67,7 @@ pub enum Code {
 impl Code {
     fn status(self) -> StatusCode {
         match self {
-            Code::BadRequest | Code::BadGraph | Code::NoModel => StatusCode::BAD_REQUEST,
+            Code::BadRequest | Code::BadGraph | Code::NoModel | Code::AmbiguousName => StatusCode::BAD_REQUEST,
             Code::TokenNeeded | Code::WrongToken => StatusCode::UNAUTHORIZED,
             Code::WrongHost | Code::OtherSite | Code::ReadOnly => StatusCode::FORBIDDEN,
             Code::UnknownName | Code::UnknownGraph | Code::NotFound => StatusCode::NOT_FOUND,
@@ -92,7 +94,7 @@ pub struct Problem {
     /// What to do about it, in terms of this API.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
-    /// Names that may have been meant.
+    /// Names that may have been meant, as they are shown; each can be asked about.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub near: Vec<String>,
 }
@@ -165,6 +167,10 @@ pub(crate) fn talk(line: std::fmt::Arguments<'_>) {
 
 impl From<UnknownName> for Problem {
     fn from(unknown: UnknownName) -> Problem {
+        if !unknown.fits.is_empty() {
+            let problem = Problem::new(Code::AmbiguousName, &unknown).remedy("use one of the names in near");
+            return Problem { near: unknown.fits, ..problem };
+        }
         if !unknown.near.is_empty() {
             let problem = Problem::new(Code::UnknownName, &unknown).remedy("use one of the names in near");
             return Problem { near: unknown.near, ..problem };
@@ -218,6 +224,7 @@ impl From<LiveError> for Problem {
         let LiveError::Store(store) = &e else {
             return match e {
                 LiveError::Graph(e) => Problem::bad(e),
+                LiveError::Name(unknown) => unknown.into(),
                 other => Problem::internal(other),
             };
         };

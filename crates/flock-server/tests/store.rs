@@ -30,13 +30,13 @@ fn edit<'a>(triple: [&'a str; 3], present: bool) -> NamedEdit<'a> {
 /// Four commits, with names that JSON must escape; and what they come to.
 fn fill(path: &Path) -> StoreContent {
     let mut store = Store::open(path, id(), false).unwrap().store;
-    store.commit(&[edit(["Portugal", "in", "Europe"], true)], [vec!["Europe"], vec!["in"]]).unwrap();
-    store.commit(&[edit(["Portugal", "borders", "Spain"], false)], [vec![], vec![]]).unwrap();
+    store.commit(&[edit(["Portugal", "in", "Europe"], true)], [vec!["Europe"], vec!["in"]], &[]).unwrap();
+    store.commit(&[edit(["Portugal", "borders", "Spain"], false)], [vec![], vec![]], &[]).unwrap();
     let odd = "\"new\nline\"\u{0}\u{202e}é";
     store
-        .commit(&[edit(["Spain", "in", odd], true), edit(["Spain", "in", "Europe"], true)], [vec![odd], vec![]])
+        .commit(&[edit(["Spain", "in", odd], true), edit(["Spain", "in", "Europe"], true)], [vec![odd], vec![]], &[])
         .unwrap();
-    store.commit(&[edit(["Spain", "in", "Europe"], false)], [vec![], vec![]]).unwrap();
+    store.commit(&[edit(["Spain", "in", "Europe"], false)], [vec![], vec![]], &[]).unwrap();
     let edits = [
         (["Portugal", "borders", "Spain"], false),
         (["Portugal", "in", "Europe"], true),
@@ -45,7 +45,7 @@ fn fill(path: &Path) -> StoreContent {
     ];
     let mut edits: Vec<_> = edits.into_iter().map(|(t, p)| (t.map(str::to_string), p)).collect();
     edits.sort();
-    StoreContent { names: [vec!["Europe".into(), odd.into()], vec!["in".into()]], edits }
+    StoreContent { names: [vec!["Europe".into(), odd.into()], vec!["in".into()]], edits, labels: vec![] }
 }
 
 /// What a file of these bytes gives; `None` if it is refused.
@@ -119,7 +119,7 @@ fn a_torn_end_is_reported_and_nothing_else_is_lost() {
     let want = fill(&path);
     let before = fs::read(&path).unwrap();
     let mut store = Store::open(&path, id(), false).unwrap().store;
-    store.commit(&[edit(["a", "b", "c"], true)], [vec!["a", "c"], vec!["b"]]).unwrap();
+    store.commit(&[edit(["a", "b", "c"], true)], [vec!["a", "c"], vec!["b"]], &[]).unwrap();
     drop(store);
     let after = fs::read(&path).unwrap();
     let line = &after[before.len()..];
@@ -135,7 +135,7 @@ fn a_torn_end_is_reported_and_nothing_else_is_lost() {
         let path = dir.path().join("again");
         let OpenedStore { mut store, notices, .. } = Store::open(&path, id(), false).unwrap();
         assert!(notices.is_empty());
-        store.commit(&[edit(["a", "b", "c"], true)], [vec!["a", "c"], vec!["b"]]).unwrap();
+        store.commit(&[edit(["a", "b", "c"], true)], [vec!["a", "c"], vec!["b"]], &[]).unwrap();
         assert_eq!(store.commits(), 5);
     }
     // The line is whole and the kill came before the mark: it counts.
@@ -160,7 +160,7 @@ fn a_kill_while_the_file_is_made_leaves_no_ruin() {
         fs::write(&temporary, &whole[..len]).unwrap();
         let OpenedStore { mut store, stored, notices } = Store::open(&path, id(), false).unwrap();
         assert_eq!((stored, notices.len()), (StoreContent::default(), 0));
-        store.commit(&[edit(["a", "b", "c"], true)], [vec!["a", "c"], vec!["b"]]).unwrap();
+        store.commit(&[edit(["a", "b", "c"], true)], [vec!["a", "c"], vec!["b"]], &[]).unwrap();
         drop(store);
         assert_eq!(Store::open(&path, id(), false).unwrap().stored.edits.len(), 1);
         assert!(!temporary.exists());
@@ -168,7 +168,7 @@ fn a_kill_while_the_file_is_made_leaves_no_ruin() {
     }
     // Made, and the first edit not written.
     let mut store = Store::open(&path, id(), false).unwrap().store;
-    store.commit(&[edit(["a", "b", "c"], true)], [vec![], vec![]]).unwrap();
+    store.commit(&[edit(["a", "b", "c"], true)], [vec![], vec![]], &[]).unwrap();
     drop(store);
     let bytes = fs::read(&path).unwrap();
     let lines: Vec<&[u8]> = bytes.split_inclusive(|b| *b == b'\n').collect();
@@ -254,6 +254,7 @@ fn old_store(path: &Path) -> StoreContent {
     StoreContent {
         names: [vec!["Europe".into()], vec!["in".into()]],
         edits: edits.map(|(t, p)| (t.map(str::to_string), p)).to_vec(),
+        labels: vec![],
     }
 }
 

@@ -109,6 +109,9 @@ pub struct CompleteArgs {
     /// Calibrations to use [default: GRAPH.calibration.json, if there is one]
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
+    /// Show ids instead of labels
+    #[arg(long)]
+    pub ids: bool,
     /// The whole list as one JSON object
     #[arg(long, conflicts_with_all = ["output", "stream"])]
     pub json: bool,
@@ -134,7 +137,8 @@ pub fn run(args: CompleteArgs) -> Result<(), Failure> {
     let calibrations = calibrations::find(args.calibration.as_deref(), &args.graph.graph)?;
     let (graph, _) = load::graph(&args.graph)?;
     let stop = on_interrupt("stopping after this step")?;
-    let mut inquiry = predictor.on(&graph).seed(args.seed).passes(args.passes).calibrations(&calibrations);
+    let mut inquiry =
+        predictor.on(&graph).seed(args.seed).passes(args.passes).calibrations(&calibrations).show_ids(args.ids);
     if let Some(walks) = args.walks {
         inquiry = inquiry.walks(walks);
     }

@@ -72,6 +72,9 @@ pub struct ExplainArgs {
     /// Seed of the walks
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
+    /// Show ids instead of labels
+    #[arg(long)]
+    pub ids: bool,
     /// One JSON object
     #[arg(long, conflicts_with = "output")]
     pub json: bool,
@@ -87,7 +90,7 @@ pub fn run(args: ExplainArgs) -> Result<(), Failure> {
     let predictor = args.model.predictor()?;
     let calibrations = calibrations::find(args.calibration.as_deref(), &args.graph.graph)?;
     let (graph, _) = load::graph(&args.graph)?;
-    let mut inquiry = predictor.on(&graph).seed(args.seed).calibrations(&calibrations);
+    let mut inquiry = predictor.on(&graph).seed(args.seed).calibrations(&calibrations).show_ids(args.ids);
     if let Some(passes) = args.passes {
         inquiry = inquiry.passes(passes);
     }

@@ -14,7 +14,7 @@ use flock_kg::records::{Cell, Column, OutputFormat};
 use crate::commands::eval::{EvalArgs, METRICS, metric_cells, stopped};
 use crate::shared::failure::{Failure, error, json, message};
 use crate::shared::interrupt::on_interrupt;
-use crate::shared::load::{self, GraphArgs};
+use crate::shared::load::{self, GraphArgs, LabelArgs};
 use crate::shared::output::{OutputArgs, Records, style};
 use crate::shared::progress::EvalBar;
 use crate::shared::table::{self, Align, grouped, printable};
@@ -48,7 +48,7 @@ pub fn run(args: EvalArgs, share: f64) -> Result<(), Failure> {
         true => None,
         false => Some(OutputArgs { output: Some(args.output), out: None }.records(columns())?),
     };
-    let mut input = GraphArgs { graph: PathBuf::new(), reading: args.reading };
+    let mut input = GraphArgs { graph: PathBuf::new(), reading: args.reading, labels: LabelArgs::default() };
     for path in &args.datasets {
         input.graph = PathBuf::from(path);
         let (graph, _) = load::graph(&input)?;

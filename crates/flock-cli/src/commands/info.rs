@@ -1,9 +1,10 @@
 //! `flock-kg info`: what a graph is like, and what a query on it costs.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::time::Instant;
 
-use flock_kg::graph::{Graph, LoadReport, Topology};
+use flock_kg::graph::{Graph, LoadReport, NameKind, Topology};
 use flock_kg::kernels::D;
 use flock_kg::kernels::consensus::LOGITS;
 use flock_kg::model::View;
@@ -34,6 +35,9 @@ const TIMED: usize = 3;
 pub struct InfoArgs {
     #[command(flatten)]
     pub graph: GraphArgs,
+    /// Show ids instead of labels
+    #[arg(long)]
+    pub ids: bool,
     /// One JSON object
     #[arg(long, conflicts_with = "output")]
     pub json: bool,
@@ -58,6 +62,7 @@ struct GraphShape {
     entities: u32,
     relations: u32,
     triples: usize,
+    labels: LabelCounts,
     duplicates: u64,
     literals: u64,
     skipped: u64,
@@ -79,10 +84,19 @@ struct Degrees {
     max: u32,
 }
 
+/// How many names have a label.
+#[derive(Serialize)]
+struct LabelCounts {
+    entities: usize,
+    relations: usize,
+}
+
 /// A relation and how often it occurs.
 #[derive(Serialize)]
 struct RelationCount {
     name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
     triples: usize,
 }
 
@@ -121,7 +135,7 @@ pub fn run(args: InfoArgs) -> Result<(), Failure> {
     if args.json {
         writeln!(out, "{}", json(&report)?)?;
     } else {
-        report.write(&mut out, &graph)?;
+        report.write(&mut out, |name| if args.ids { graph.display(name) } else { graph.shown(name) })?;
     }
     out.finish()
 }
@@ -134,11 +148,17 @@ impl GraphShape {
         let count = |r: &u32| topology.relation_range(*r).len();
         relations.sort_by_key(|r| std::cmp::Reverse(count(r)));
         relations.truncate(TOP);
-        let top = relations.iter().map(|r| RelationCount { name: graph.relations().get(*r).into(), triples: count(r) });
+        let top = relations.iter().map(|r| RelationCount {
+            name: graph.relations().get(*r).into(),
+            label: graph.labels().relation(*r).map(str::to_string),
+            triples: count(r),
+        });
+        let labels = |kind| graph.labels().of(kind).len();
         GraphShape {
             entities: topology.num_nodes(),
             relations: topology.num_relations(),
             triples: topology.num_triples(),
+            labels: LabelCounts { entities: labels(NameKind::Entity), relations: labels(NameKind::Relation) },
             duplicates: loaded.duplicates,
             literals: loaded.literals,
             skipped: loaded.skipped,
@@ -246,7 +266,7 @@ fn query_bytes(positions: usize, met: usize) -> usize {
 }
 
 impl InfoReport {
-    fn write(&self, out: &mut dyn Write, graph: &Graph) -> io::Result<()> {
+    fn write<'a>(&'a self, out: &mut dyn Write, show: impl Fn(&'a str) -> Cow<'a, str>) -> io::Result<()> {
         let (g, q) = (&self.graph, &self.query);
         let mut rows: Vec<Vec<String>> = Vec::new();
         let mut row = |what: &str, value: String| rows.push(vec![what.to_string(), value]);
@@ -257,6 +277,11 @@ impl InfoReport {
             [(g.duplicates, "duplicates dropped"), (g.literals, "literals skipped"), (g.skipped, "bad rows skipped")];
         let left_out = left_out.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("; {what}: {}", grouped(*n)));
         row("triples", format!("{}{}", grouped(g.triples as u64), left_out.collect::<String>()));
+        if g.labels.entities + g.labels.relations > 0 {
+            let of = |labels: usize, all: u32| format!("{} of {}", grouped(labels as u64), grouped(all.into()));
+            let (entities, relations) = (of(g.labels.entities, g.entities), of(g.labels.relations, g.relations));
+            row("labels", format!("{entities} entities, {relations} relations"));
+        }
         let d = &g.degree;
         row(
             "neighbours",
@@ -269,7 +294,7 @@ impl InfoReport {
         let counts: Vec<String> = g.top_relations.iter().map(|r| grouped(r.triples as u64)).collect();
         let width = counts.first().map_or(0, String::len);
         for (i, (count, top)) in counts.iter().zip(&g.top_relations).enumerate() {
-            let name = graph.display(&top.name);
+            let name = show(&top.name);
             row(if i == 0 { "top relations" } else { "" }, format!("{count:>width$}  {}", printable(&name)));
         }
         row("in memory", size(g.bytes));

@@ -37,9 +37,13 @@ Examples:
   flock-kg predict data/countries.tsv --queries questions.tsv --out answers.parquet
   printf 'Portugal\\tborders\\t?\\nFrance\\t?\\tSpain\\n' |
     flock-kg predict data/countries.tsv --queries - --json
+  flock-kg predict drugs.tsv aspirin treats '?' --labels drug-names.tsv
 
 Quote the '?': it is always the blank, even if something in the graph is called ?. A name that starts with - goes \
 after --.
+
+A name is written as in the graph, as <IRI> or prefix:local, or by its label. Case, space around it and the prefix do \
+not matter if only one name fits; if several fit they are listed.
 
 Rank = 1 + the number of candidates with a strictly higher score; candidates that no walk reached share one score.
 
@@ -48,7 +52,7 @@ A candidate must fit all conditions of --among, --among-type, --among-range and 
 With --output (csv, tsv, jsonl, md or parquet) each answer is a row: head, relation and tail of the query with ? for the \
 blank, rank, answer, label, probability, calibrated, logit, spread, visits, known; with --explain also reason.
 
-With --json each query is one line: query, answers (rank, name, logit, probability, spread, visits, known), unreached, \
+With --json each query is one line: query, answers (rank, name, label if there is one, logit, probability, spread, visits, known), unreached, \
 candidates, coverage, seed, walks, passes, model; with --explain answers have a reason, with --budget there is stopped, \
 after calibrate there is calibration, or calibration_unused with the reason; unknown_candidates are names of --among that \
 the graph does not have. A query of a batch that fails is reported on standard error (with \
@@ -111,6 +115,9 @@ pub struct PredictArgs {
     /// Seed of the walks
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
+    /// Show ids instead of labels
+    #[arg(long)]
+    pub ids: bool,
     /// One JSON object per query, with everything that is known about it
     #[arg(long, conflicts_with = "output")]
     pub json: bool,
@@ -144,7 +151,7 @@ pub fn run(args: PredictArgs) -> Result<(), Failure> {
     let calibrations = calibrations::find(args.calibration.as_deref(), &args.graph.graph)?;
     let (graph, _) = load::graph(&args.graph)?;
     let mut inquiry = predictor.on(&graph).seed(args.seed).top(args.top).only_new(args.novel).reasons(args.explain);
-    inquiry = inquiry.calibrations(&calibrations);
+    inquiry = inquiry.calibrations(&calibrations).show_ids(args.ids);
     if let Some(walks) = args.walks {
         inquiry = inquiry.walks(walks);
     }

@@ -72,6 +72,9 @@ pub struct ScoreArgs {
     /// Calibrations to use [default: GRAPH.calibration.json, if there is one]
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
+    /// Show ids instead of labels
+    #[arg(long)]
+    pub ids: bool,
     /// The whole list as one JSON object
     #[arg(long, conflicts_with = "output")]
     pub json: bool,
@@ -92,7 +95,8 @@ pub fn run(args: ScoreArgs) -> Result<(), Failure> {
     let calibrations = calibrations::find(args.calibration.as_deref(), &args.graph.graph)?;
     let (graph, _) = load::graph(&args.graph)?;
     let stop = on_interrupt("stopping after this step")?;
-    let mut inquiry = predictor.on(&graph).seed(args.seed).passes(args.passes).calibrations(&calibrations);
+    let mut inquiry =
+        predictor.on(&graph).seed(args.seed).passes(args.passes).calibrations(&calibrations).show_ids(args.ids);
     if let Some(walks) = args.walks {
         inquiry = inquiry.walks(walks);
     }

@@ -13,7 +13,7 @@ use flock_server::{Limits, Options, ServeError, serve};
 
 use crate::shared::calibrations;
 use crate::shared::failure::{Failure, error};
-use crate::shared::load::{self, GraphArgs, ReadingArgs};
+use crate::shared::load::{self, GraphArgs, LabelArgs, ReadingArgs};
 use crate::shared::models::ModelArgs;
 use crate::shared::parse;
 
@@ -34,6 +34,8 @@ pub struct ServeArgs {
     pub graph: Option<PathBuf>,
     #[command(flatten)]
     pub reading: ReadingArgs,
+    #[command(flatten)]
+    pub labels: LabelArgs,
     /// Address and port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878")]
     pub listen: SocketAddr,
@@ -96,6 +98,9 @@ fn deadline(text: &str) -> Result<Duration, String> {
 pub fn run(args: ServeArgs) -> Result<(), Failure> {
     let predictor = args.model.predictor()?;
     let (name, graph, edits, calibrations) = match args.graph {
+        None if args.labels.labels.is_some() => {
+            return Err(Failure::Misuse("serve", "--labels are for a GRAPH, and none is given".to_string()));
+        }
         None if args.reading.is_given() => {
             let message =
                 "--format, --columns, --header, --no-header and --lenient say how to read a GRAPH, and none is given";
@@ -106,7 +111,7 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
             let name = path.file_name().map_or_else(|| "graph".to_string(), |n| n.to_string_lossy().into_owned());
             let calibrations = calibrations::find(args.calibration.as_deref(), &path)?;
             let edits = args.edits.or_else(|| beside(&path));
-            let graph = GraphArgs { graph: path, reading: args.reading };
+            let graph = GraphArgs { graph: path, reading: args.reading, labels: args.labels };
             (name, load::graph(&graph)?.0, edits, calibrations)
         }
     };

@@ -1,7 +1,7 @@
 //! The graph a command works on: its arguments, and loading it.
 
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flock_kg::graph::{self, Format, Graph, LoadOptions, LoadReport};
 
 use crate::shared::failure::{Failure, error, hint};
+use crate::shared::table::grouped;
 
 const READING: &str = "Reading the graph";
 
@@ -20,6 +21,17 @@ pub struct GraphArgs {
     pub graph: PathBuf,
     #[command(flatten)]
     pub reading: ReadingArgs,
+    #[command(flatten)]
+    pub labels: LabelArgs,
+}
+
+/// What people call the names in a graph file.
+#[derive(clap::Args, Debug, Default)]
+pub struct LabelArgs {
+    /// Labels for names that are ids: TSV or CSV with the columns name and label. Labels are shown, and questions
+    /// may use them
+    #[arg(long, help_heading = READING, value_name = "FILE")]
+    pub labels: Option<PathBuf>,
 }
 
 /// How to read a graph file.
@@ -80,7 +92,27 @@ pub fn graph(args: &GraphArgs) -> Result<(Graph, LoadReport), Failure> {
     for warning in report.warnings() {
         say!("warning: {warning}{}", hint(warning.remedy().as_ref()));
     }
-    Ok((graph, report))
+    match &args.labels.labels {
+        Some(path) => Ok((labelled(&graph, path)?, report)),
+        None => Ok((graph, report)),
+    }
+}
+
+/// The graph with the labels in a file. Says which of them are of no use.
+fn labelled(graph: &Graph, path: &Path) -> Result<Graph, Failure> {
+    let name = path.display();
+    let read = patiently(&format!("reading {name} …"), || graph.with_labels_from(path));
+    let (graph, report) = read.map_err(error)?;
+    if let Some(first) = &report.first_unknown {
+        let (unknown, rows) = (grouped(report.unknown), grouped(report.rows));
+        let talk = if report.labels == 0 { "warning" } else { "note" };
+        say!(
+            "{talk}: {name}: {unknown} of {rows} labels are for names that the graph does not have, such as {first:?}"
+        );
+    } else if report.labels == 0 {
+        say!("warning: {name}: no labels");
+    }
+    Ok(graph)
 }
 
 /// Runs `work`; if that takes more than a second and someone is watching, says what is going on.

@@ -23,14 +23,19 @@ const MAX_QUERY: usize = 64;
 /// Lists up to `k` of `names`, nearest to `query` first. Ties go to the shorter name, then to the
 /// earlier one.
 pub(crate) fn nearest<'a>(names: impl Iterator<Item = &'a str>, query: &str, k: usize) -> Vec<&'a str> {
+    nearest_by(names.map(|name| (name, name)), query, k)
+}
+
+/// Does the same for things that have names. A thing with several names may come several times.
+pub(crate) fn nearest_by<'a, T>(things: impl Iterator<Item = (T, &'a str)>, query: &str, k: usize) -> Vec<T> {
     let (namespace, local) = split_iri(query);
     let query = FoldedQuery::new(local);
     if k == 0 || query.chars == 0 {
         return Vec::new();
     }
-    let mut best: Vec<(u32, usize, &str)> = Vec::with_capacity(k + 1);
+    let mut best: Vec<(u32, usize, T)> = Vec::with_capacity(k + 1);
     let mut folded = String::new();
-    for name in names {
+    for (thing, name) in things {
         let (name_namespace, name_local) = split_iri(name);
         let elsewhere = !namespace.is_empty() && namespace != name_namespace;
         let extra = if elsewhere { OTHER_NAMESPACE } else { 0 };
@@ -43,10 +48,10 @@ pub(crate) fn nearest<'a>(names: impl Iterator<Item = &'a str>, query: &str, k: 
             continue;
         }
         let at = best.partition_point(|b| (b.0, b.1) <= key);
-        best.insert(at, (key.0, key.1, name));
+        best.insert(at, (key.0, key.1, thing));
         best.truncate(k);
     }
-    best.into_iter().map(|(_, _, name)| name).collect()
+    best.into_iter().map(|(_, _, thing)| thing).collect()
 }
 
 /// Splits an IRI after its last `/` or `#`, into namespace and local part. Any other name is all

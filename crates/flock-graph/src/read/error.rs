@@ -179,6 +179,14 @@ pub enum RowError {
         /// What to do, judging by the line.
         remedy: Option<Box<Remedy>>,
     },
+    /// A row of a file of labels that has no label.
+    #[error("expected 2 {separator}-separated fields (name and label), found {found}")]
+    LabelFields {
+        /// `tab` or `comma`.
+        separator: &'static str,
+        /// Number of fields in the row.
+        found: usize,
+    },
     /// An empty field where a name is needed.
     #[error("field {column} is empty, expected the name of {}", role_text(*.role))]
     EmptyField {
@@ -242,6 +250,9 @@ impl RowError {
     pub fn remedy(&self) -> Option<Remedy> {
         match self {
             RowError::Fields { remedy, .. } | RowError::Rdf { remedy, .. } => remedy.as_deref().cloned(),
+            RowError::LabelFields { .. } => {
+                Some(Remedy::Write("write a name, a tab and a label in each line, or commas in a .csv file"))
+            }
             RowError::EmptyField { .. } => Some(Remedy::FillOrSkip),
             RowError::InvalidUtf8 { .. } => Some(Remedy::ToUtf8 { from: "LATIN1" }),
             RowError::OpenQuote | RowError::TextAfterQuote => {

@@ -2,6 +2,7 @@
 
 pub(crate) mod error;
 mod format;
+pub(crate) mod labels;
 mod rdf;
 pub(crate) mod rows;
 mod source;

@@ -57,9 +57,7 @@ pub fn write_link<W: Write + Send>(
 ) -> Result<(), RecordError> {
     let mut row: Vec<Cell<'_>> = vec![link.rank.into()];
     if people {
-        let labels = [link.head_label, link.relation_label, link.tail_label];
-        let names = link.triple().into_iter().zip(labels);
-        row.extend(names.map(|(name, label)| Cell::from(label.map_or_else(|| show(name), str::to_string))));
+        row.extend(link.triple().map(|name| Cell::from(show(name))));
     } else {
         row.extend(link.triple().map(Cell::from));
         row.extend([link.head_label, link.relation_label, link.tail_label].map(Cell::from));

@@ -11,7 +11,6 @@ use crate::candidates::Candidates;
 use crate::error::AskError;
 use crate::explain::ReasonReport;
 use crate::inquiry::Inquiry;
-use crate::shown::shown_names;
 
 impl<'a> Inquiry<'a> {
     /// Asks at most `count` questions of the work, all threads on them. Returns how many were asked: 0 if the work is done. With
@@ -103,7 +102,7 @@ impl<'a> Inquiry<'a> {
         }
         let names = links.iter().flat_map(|l| l.triple());
         let in_reasons = links.iter().filter_map(|l| l.reason.as_ref()).flat_map(ReasonReport::names);
-        let shown = shown_names(self.graph, names.chain(in_reasons));
+        let shown = self.shown(names.chain(in_reasons));
         Ok(Links {
             links,
             progress: work.progress(),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::{Deletion, Evidence, ExplainOptions, GoOn, Path, delete, evidence};
 use crate::calibrate::{Calibration, CalibrationSummary};
 use crate::question::{BLANK, Question};
-use crate::shown::{ShownNames, shown_names};
+use crate::shown::{NameLabels, ShownNames, name_labels, shown_ids, shown_names};
 use flock_model::ensemble::Ask;
 use flock_model::model::{Model, ModelError, View};
 
@@ -132,9 +132,12 @@ pub struct Explanation<'a> {
     pub walks: u32,
     /// Seed of the walks.
     pub seed: u64,
-    /// How names of this explanation are shown, where that is not the full name: IRIs by their prefix.
+    /// How names of this explanation are shown, where that is not the full name: by their label, or IRIs by their prefix.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub shown: ShownNames<'a>,
+    /// The labels of its names, where there are any.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: NameLabels<'a>,
 }
 
 impl<'a> Explanation<'a> {
@@ -143,11 +146,14 @@ impl<'a> Explanation<'a> {
         self.shown.get(name).map_or(name, String::as_str)
     }
 
-    /// The same with [`Explanation::shown`] filled in.
-    pub(crate) fn with_shown_names(mut self, graph: &Graph) -> Explanation<'a> {
+    /// The same with [`Explanation::shown`] and [`Explanation::labels`] filled in. With `ids` no labels are shown.
+    pub(crate) fn with_shown_names(mut self, graph: &'a Graph, ids: bool) -> Explanation<'a> {
         let question = self.query.into_iter().filter(|name| *name != BLANK).chain([self.answer]);
         let edges = self.deletion.iter().flat_map(|d| d.edges.iter().flatten().copied());
-        self.shown = shown_names(graph, question.chain(self.reasons.iter().flat_map(ReasonReport::names)).chain(edges));
+        let all: Vec<&str> = question.chain(self.reasons.iter().flat_map(ReasonReport::names)).chain(edges).collect();
+        let names = all.iter().copied();
+        self.shown = if ids { shown_ids(graph, names) } else { shown_names(graph, names) };
+        self.labels = name_labels(graph, all);
         self
     }
 
@@ -220,6 +226,7 @@ pub fn explain<'a>(
         walks: ask.walks,
         seed: ask.seed,
         shown: ShownNames::new(),
+        labels: NameLabels::new(),
     })
 }
 

@@ -23,7 +23,7 @@ use crate::complete::{Column, fingerprint};
 use crate::error::AskError;
 use crate::inquiry::Inquiry;
 use crate::question::{Blank, Question};
-use crate::shown::{ShownNames, shown_names};
+use crate::shown::ShownNames;
 
 /// Where a triple stands among its alternatives on one side.
 #[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -205,7 +205,7 @@ impl<'a> Inquiry<'a> {
             }
         };
         let scores: Vec<TripleScore<'a>> = scored.iter().map(score).collect();
-        let shown = shown_names(graph, scores.iter().flat_map(|s| [s.head, s.relation, s.tail]));
+        let shown = self.shown(scores.iter().flat_map(|s| [s.head, s.relation, s.tail]));
         let (seed, walks, passes) = (ask.seed, ask.walks, ask.passes);
         Ok(TripleScores { scores, seed, walks, passes, model: named.name.clone(), shown })
     }

@@ -40,9 +40,7 @@ pub fn write_scores<W: Write + Send>(
         let mut row: Vec<Cell<'_>> = Vec::new();
         if people {
             let show = |name: &'_ str| list.shown.get(name).map_or(name, String::as_str).to_string();
-            row.extend(
-                names.into_iter().zip(labels).map(|(n, l)| Cell::from(l.map_or_else(|| show(n), str::to_string))),
-            );
+            row.extend(names.map(|name| Cell::from(show(name))));
         } else {
             row.extend(names.map(Cell::from));
             row.extend(labels.map(Cell::from));

@@ -10,7 +10,7 @@ use flock_kg::graph::{Format, LoadOptions, load_reader};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{BodyProblems, QueryResult, ReadProblems, SharedApp, body, broken, query, shown, within};
+use super::{BodyProblems, QueryResult, ReadProblems, SharedApp, body, broken, labels, query, shown, within};
 use crate::body::Room;
 use crate::live::Live;
 use crate::problem::{Code, Problem};
@@ -32,6 +32,8 @@ pub struct UploadReply {
     entities: u32,
     relations: u32,
     triples: usize,
+    /// How many entities and relations have a label.
+    labels: usize,
     /// What was left out of the file, if anything but repeated triples.
     #[serde(skip_serializing_if = "Option::is_none")]
     left_out: Option<String>,
@@ -84,7 +86,7 @@ pub async fn graphs(
     let (graph, report) = loaded.map_err(|e| Problem::bad_graph(&e))?;
     let warnings = report.warnings().iter().map(ToString::to_string).collect();
     let (entities, relations) = (graph.topology().num_nodes(), graph.topology().num_relations());
-    let triples = graph.topology().num_triples();
+    let (triples, labels) = (graph.topology().num_triples(), graph.labels().len());
     let live = Live::open(name, graph, None, Default::default())?;
     let id = app.new_id()?;
     let mut uploads = app.uploads.lock().unwrap_or_else(|e| e.into_inner());
@@ -95,7 +97,7 @@ pub async fn graphs(
     while uploads.len() > app.limits.graphs || uploads.len() > 1 && memory(&uploads) > app.limits.graphs_memory {
         uploads.pop_front();
     }
-    Ok(Json(UploadReply { graph: id, entities, relations, triples, left_out: report.left_out(), warnings }))
+    Ok(Json(UploadReply { graph: id, entities, relations, triples, labels, left_out: report.left_out(), warnings }))
 }
 
 /// An entity to look around.
@@ -122,9 +124,12 @@ pub struct Neighbourhood {
     degrees: Vec<u32>,
     /// Head, relation and tail.
     triples: Vec<[String; 3]>,
-    /// How names are shown, where that is not the full name: IRIs by their prefix.
+    /// How names are shown, where that is not the full name: by their label, or IRIs by their prefix.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     shown: BTreeMap<String, String>,
+    /// What people call the names, where the graph has labels.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    labels: BTreeMap<String, String>,
 }
 
 /// The graph around an entity.
@@ -148,9 +153,10 @@ pub async fn neighbourhood(
         let (nodes, triples) = topology.neighbourhood(&centres, limit);
         let entity = |id: u32| graph.entities().get(id).to_string();
         let names = nodes.iter().map(|v| graph.entities().get(*v));
-        let names = names.chain(triples.iter().map(|t| graph.relations().get(t.relation)));
+        let names: Vec<&str> = names.chain(triples.iter().map(|t| graph.relations().get(t.relation))).collect();
         Ok(Neighbourhood {
-            shown: shown(&graph, names),
+            shown: shown(&graph, names.iter().copied()),
+            labels: labels(&graph, names),
             entities: nodes.iter().map(|v| entity(*v)).collect(),
             degrees: nodes.iter().map(|v| topology.degree(*v)).collect(),
             triples: triples

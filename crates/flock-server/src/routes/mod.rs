@@ -18,7 +18,7 @@ use axum::extract::{Query, Request, State};
 use axum::http::header;
 use flock_kg::Inquiry;
 use flock_kg::graph::Graph;
-use flock_kg::shown::shown_names;
+use flock_kg::shown::{name_labels, shown_names};
 use serde::de::DeserializeOwned;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
@@ -129,6 +129,11 @@ impl App {
 /// How names are shown, as far as that is not the full name.
 fn shown<'a>(graph: &Graph, names: impl IntoIterator<Item = &'a str>) -> BTreeMap<String, String> {
     shown_names(graph, names).into_iter().map(|(name, shown)| (name.to_string(), shown)).collect()
+}
+
+/// The labels of names that have one.
+fn labels<'a>(graph: &'a Graph, names: impl IntoIterator<Item = &'a str>) -> BTreeMap<String, String> {
+    name_labels(graph, names).into_iter().map(|(name, label)| (name.to_string(), label.to_string())).collect()
 }
 
 /// What a task that did not come to its end means: a bug of ours, or the end of the server.

@@ -1,14 +1,15 @@
-//! `GET /api/v1/entities` and `/api/v1/relations`: names as one types.
+//! `GET /api/v1/entities` and `/api/v1/relations`: names as one types, found by name or by label.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use flock_kg::graph::NameKind;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{QueryResult, ReadProblems, SharedApp, broken, query, shown, within};
+use super::{QueryResult, ReadProblems, SharedApp, broken, labels, query, shown, within};
 use crate::App;
 use crate::problem::Problem;
 
@@ -17,7 +18,7 @@ use crate::problem::Problem;
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct NamesQuery {
-    /// The beginning of a name, or something like one.
+    /// The beginning of a name or a label, or something like one; IRIs also as `prefix:local` or `<IRI>`.
     #[serde(default)]
     pub q: String,
     /// How many names, 10 if left out.
@@ -29,11 +30,14 @@ pub struct NamesQuery {
 /// Names for a text.
 #[derive(Serialize, ToSchema)]
 pub struct NamesReply {
-    /// Those that begin with the text first, then those near it.
+    /// Those that begin with the text, or whose label does, first, then those near it.
     names: Vec<String>,
-    /// How names are shown, where that is not the full name: IRIs by their prefix.
+    /// How names are shown, where that is not the full name: by their label, or IRIs by their prefix.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     shown: BTreeMap<String, String>,
+    /// What people call the names, where the graph has labels.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    labels: BTreeMap<String, String>,
 }
 
 /// Entities for a text, as one types.
@@ -60,13 +64,14 @@ async fn names(app: &Arc<App>, q: NamesQuery, entities: bool) -> Result<Json<Nam
     let search = move || {
         let _permit = permit; // till the work is done, whoever waits for it
         let (graph, indexes) = (live.graph(), live.indexes());
-        let (names, index) = match entities {
-            true => (graph.entities(), &indexes.entities),
-            false => (graph.relations(), &indexes.relations),
+        let (kind, index) = match entities {
+            true => (NameKind::Entity, &indexes.entities),
+            false => (NameKind::Relation, &indexes.relations),
         };
-        let found = index.search(names, &q.q, k);
+        let found = graph.complete(index, kind, &q.q, k);
         NamesReply {
             shown: shown(&graph, found.iter().copied()),
+            labels: labels(&graph, found.iter().copied()),
             names: found.into_iter().map(str::to_string).collect(),
         }
     };

@@ -72,6 +72,8 @@ pub struct Info {
     entities: u32,
     relations: u32,
     triples: usize,
+    /// How many entities and relations have a label.
+    labels: usize,
     /// Triples that differ from the file.
     edits: usize,
     /// Whether edits are kept on disk.
@@ -84,7 +86,7 @@ pub struct Info {
     limits: LimitsInfo,
     /// Questions to begin with.
     examples: Vec<[String; 3]>,
-    /// How names of the examples are shown, where that is not the full name: IRIs by their prefix.
+    /// How names of the examples are shown, where that is not the full name: by their label, or IRIs by their prefix.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     shown: BTreeMap<String, String>,
 }
@@ -118,6 +120,7 @@ pub async fn info(State(app): SharedApp, q: QueryResult<GraphQuery>, request: Re
         entities: topology.num_nodes(),
         relations: topology.num_relations(),
         triples: topology.num_triples(),
+        labels: graph.labels().len(),
         edits: topology.num_edits(),
         kept: q.graph.is_none() && app.kept,
         graph: q.graph,

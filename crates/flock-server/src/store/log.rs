@@ -1,11 +1,14 @@
 //! The file of edits: a log of text lines that only grows, each line sealed by a hash.
 //!
 //! ```text
-//! flock-kg edits 1 graph <sha256> entities <n> relations <n> triples <n> check <hash>
+//! flock-kg edits <version> graph <sha256> entities <n> relations <n> triples <n> check <hash>
 //! kept <number> <bytes> <hash of that line> check <hash>          two marks, written in turn
 //! kept <number> <bytes> <hash of that line> check <hash>
-//! <number> <hash> {"entities":[…],"relations":[…],"add":[[h,r,t],…],"remove":[…]}
+//! <number> <hash> {"entities":[…],"relations":[…],"add":[[h,r,t],…],"remove":[…],"labels":[[name,label],…]}
 //! ```
+//!
+//! Version 2 has labels. A file without labels is written as version 1, which older programs read; with the first label it is
+//! written afresh as version 2.
 //!
 //! The hash of a line covers the hash of the line before it, so a line that was changed, lost or moved breaks the chain from there on.
 //! A commit writes its line, waits for the disk, and then moves a mark: "so many bytes are acknowledged". A reader can therefore
@@ -22,8 +25,10 @@ use sha2::{Digest, Sha256};
 
 use super::{GraphId, StoreContent, StoreError, hex, sync_directory};
 
-/// The version of the format that is written, and the newest that is read.
-pub const VERSION: u32 = 1;
+/// The newest version of the format. It is written if there are labels.
+pub const VERSION: u32 = 2;
+/// The version that has no labels.
+pub(super) const UNLABELLED: u32 = 1;
 const MAGIC: &str = "flock-kg edits ";
 
 /// What one commit keeps, as it stands in the file.
@@ -38,6 +43,8 @@ pub(super) struct CommitLine<T, N> {
     pub(super) add: Vec<T>,
     #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
     pub(super) remove: Vec<T>,
+    #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
+    pub(super) labels: Vec<[N; 2]>,
 }
 
 /// What the store asks of the disk. Tests put a failing disk in the place of a file.
@@ -66,6 +73,7 @@ impl Disk for File {
 /// The end of the log, where the next line goes.
 pub(super) struct Log {
     pub(super) disk: Box<dyn Disk>,
+    pub(super) version: u32,
     pub(super) marks: u64,     // where the two marks begin
     pub(super) len: u64,       // bytes acknowledged
     pub(super) number: u64,    // of the last line
@@ -74,20 +82,27 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Writes a file under the name `temporary` and gives it its own, `path`, when all of it is on disk.
-    pub(super) fn create(temporary: &Path, path: &Path, graph: &GraphId, content: &StoreContent) -> io::Result<Log> {
+    /// Writes a file of some version under the name `temporary` and gives it its own, `path`, when all of it is on disk.
+    pub(super) fn create(
+        temporary: &Path,
+        path: &Path,
+        graph: &GraphId,
+        content: &StoreContent,
+        version: u32,
+    ) -> io::Result<Log> {
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(temporary)?;
-        let head = head(graph);
+        let head = head(graph, version);
         let digest = check_of(&head);
         let marks = head.len() as u64;
         let none = mark(0, marks + 2 * MARK_LEN as u64, &digest);
         file.write_all(format!("{head}{none}{none}").as_bytes())?;
         let disk = Box::new(file.try_clone()?);
-        let mut log = Log { disk, marks, len: marks + 2 * MARK_LEN as u64, number: 0, digest, torn: false };
+        let mut log = Log { disk, version, marks, len: marks + 2 * MARK_LEN as u64, number: 0, digest, torn: false };
         if *content != StoreContent::default() {
             let of = |present| content.edits.iter().filter(move |e| e.1 == present).map(|e| &e.0).collect();
             let [entities, relations] = content.names.each_ref().map(|n| n.iter().collect());
-            let line = CommitLine { entities, relations, add: of(true), remove: of(false) };
+            let labels = content.labels.iter().map(|(name, label)| [name, label]).collect();
+            let line = CommitLine { entities, relations, add: of(true), remove: of(false), labels };
             log.append(&line)?;
         }
         file.sync_all()?;
@@ -140,10 +155,12 @@ impl Log {
 
 /// A file as it was read and checked.
 pub(super) struct LogContent {
+    pub(super) version: u32,
     pub(super) graph: GraphId,
     pub(super) names: [Vec<String>; 2],
     pub(super) edits: BTreeMap<[String; 3], bool>,
-    pub(super) seen: u64, // edits in all lines
+    pub(super) labels: BTreeMap<String, String>,
+    pub(super) seen: u64, // edits in all lines, and labels
     pub(super) marks: u64,
     pub(super) len: u64,
     pub(super) number: u64,
@@ -173,11 +190,11 @@ impl LogContent {
         }
         let head_line = String::from_utf8(line).map_err(|_| damaged(0, "the first line is not text"))?;
         let version = head_line[MAGIC.len()..].split(' ').next().and_then(|v| v.parse::<u64>().ok());
-        match version {
+        let version = match version {
             Some(found) if found > u64::from(VERSION) => return Err(StoreError::Newer { file, found }),
-            Some(found) if found == u64::from(VERSION) => {}
+            Some(found) if found >= u64::from(UNLABELLED) => found as u32,
             _ => return Err(damaged(0, "the first line has no version")),
-        }
+        };
         let graph = parse_head(&head_line).ok_or_else(|| damaged(0, "the first line is not what was written"))?;
 
         let marks = head_line.len() as u64;
@@ -189,9 +206,11 @@ impl LogContent {
             return Err(damaged(marks, "neither of its two marks is what was written"));
         };
         let mut content = LogContent {
+            version,
             graph,
             names: Default::default(),
             edits: BTreeMap::new(),
+            labels: BTreeMap::new(),
             seen: 0,
             marks,
             len: marks + slots.len() as u64,
@@ -250,10 +269,11 @@ impl LogContent {
             let line: CommitLine<[String; 3], String> = serde_json::from_str(json).ok().filter(|_| fits)?;
             Some((digest.to_string(), line))
         };
-        let Some((digest, CommitLine { entities, relations, add, remove })) = parsed() else { return false };
+        let Some((digest, CommitLine { entities, relations, add, remove, labels })) = parsed() else { return false };
         self.names[0].extend(entities);
         self.names[1].extend(relations);
-        self.seen += (add.len() + remove.len()) as u64;
+        self.seen += (add.len() + remove.len() + labels.len()) as u64;
+        self.labels.extend(labels.into_iter().map(|[name, label]| (name, label)));
         self.edits.extend(remove.into_iter().map(|t| (t, false)).chain(add.into_iter().map(|t| (t, true))));
         self.number += 1;
         self.len += line.len() as u64;
@@ -291,9 +311,9 @@ fn check_of(line: &str) -> String {
     line.trim_end().rsplit(' ').next().unwrap_or("").to_string()
 }
 
-fn head(graph: &GraphId) -> String {
+fn head(graph: &GraphId, version: u32) -> String {
     let GraphId { entities, relations, triples, sha256 } = graph;
-    sealed(&format!("{MAGIC}{VERSION} graph {sha256} entities {entities} relations {relations} triples {triples}"))
+    sealed(&format!("{MAGIC}{version} graph {sha256} entities {entities} relations {relations} triples {triples}"))
 }
 
 fn parse_head(line: &str) -> Option<GraphId> {

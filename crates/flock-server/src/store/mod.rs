@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use flock_kg::graph::{Graph, NamedEdit};
 use sha2::{Digest, Sha256};
 
-use log::{CommitLine, Log, LogContent};
+use log::{CommitLine, Log, LogContent, UNLABELLED};
 
 pub use error::{StoreError, StoreRemedy};
 pub use log::VERSION;
@@ -77,6 +77,18 @@ pub struct StoreContent {
     pub names: [Vec<String>; 2],
     /// Edits, in the order of their names.
     pub edits: Vec<StoredEdit>,
+    /// Names and their labels. An empty label takes the label of the graph file away.
+    pub labels: Vec<(String, String)>,
+}
+
+impl StoreContent {
+    fn of(found: &LogContent) -> StoreContent {
+        StoreContent {
+            names: found.names.clone(),
+            edits: found.edits.iter().map(|(triple, present)| (triple.clone(), *present)).collect(),
+            labels: found.labels.iter().map(|(name, label)| (name.clone(), label.clone())).collect(),
+        }
+    }
 }
 
 /// The edits of one graph.
@@ -134,21 +146,31 @@ impl Store {
         self.load(false, Vec::new()).map(|(stored, _)| Some(stored))
     }
 
-    /// Keeps edits and the entities and relations that came with them, all or none. When this returns they are on disk. After an
+    /// Keeps edits, the entities and relations that came with them, and labels, all or none. When this returns they are on disk. After an
     /// error the next call tries again from the last acknowledged edit. A file that another server has made must be
     /// [taken over](Store::take_over) first.
-    pub fn commit(&mut self, edits: &[NamedEdit<'_>], names: [Vec<&str>; 2]) -> Result<(), StoreError> {
+    pub fn commit(
+        &mut self,
+        edits: &[NamedEdit<'_>],
+        names: [Vec<&str>; 2],
+        labels: &[(&str, &str)],
+    ) -> Result<(), StoreError> {
         let failed = self.io_error("keep an edit");
         self.lock()?;
         if self.log.is_none() {
             if self.exists()? {
                 return Err(failed(io::ErrorKind::AlreadyExists.into()));
             }
-            self.create(&StoreContent::default())?;
+            self.create(&StoreContent::default(), if labels.is_empty() { UNLABELLED } else { VERSION })?;
+        } else if !labels.is_empty() && self.log.as_ref().is_some_and(|log| log.version < VERSION) {
+            // The first label: a file of the older version is written afresh.
+            let content = StoreContent::of(&LogContent::read(&self.path)?);
+            self.create(&content, VERSION)?;
         }
         let [entities, relations] = names;
         let all = |present| edits.iter().filter(move |e| e.present == present).map(|e| e.triple).collect();
-        let line = CommitLine { entities, relations, add: all(true), remove: all(false) };
+        let labels = labels.iter().map(|(name, label)| [*name, *label]).collect();
+        let line = CommitLine { entities, relations, add: all(true), remove: all(false), labels };
         let log = self.log.as_mut().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
         log.append(&line).map_err(failed)
     }
@@ -189,7 +211,7 @@ impl Store {
         let old = old::beside(&self.path);
         if !self.exists()? && old.exists() {
             let stored = old::read(&old)?;
-            self.create(&stored)?;
+            self.create(&stored, UNLABELLED)?;
             let away = with_ending(&old, ".old");
             fs::rename(&old, &away).map_err(self.io_error("move the old file away"))?;
             notices.push(format!(
@@ -205,7 +227,7 @@ impl Store {
             let away = with_ending(&self.path, ".old");
             let copied = fs::copy(&self.path, &away).and_then(|_| File::open(&away)?.sync_all());
             copied.map_err(self.io_error("copy the old file"))?;
-            self.create(&stored)?;
+            self.create(&stored, UNLABELLED)?;
             let (file, away) = (self.path.display(), away.display());
             notices.push(format!("{file}: converted to a newer format; the old file is kept as {away}"));
             return Ok((stored, notices));
@@ -219,16 +241,17 @@ impl Store {
             }
             notices.push(format!("{file}: edits made on another graph ({}) are applied to this one", found.graph));
         }
-        let stored = StoreContent { names: found.names, edits: found.edits.into_iter().collect() };
-        let overtaken = found.seen > 2 * stored.edits.len() as u64 && size > LARGE;
+        let stored = StoreContent::of(&found);
+        let overtaken = found.seen > 2 * (stored.edits.len() + stored.labels.len()) as u64 && size > LARGE;
         if found.graph != self.graph || overtaken && self.lock.is_some() {
-            self.create(&stored)?;
+            self.create(&stored, if stored.labels.is_empty() { UNLABELLED } else { VERSION })?;
             return Ok((stored, notices));
         }
         if self.lock.is_some() {
             let disk = OpenOptions::new().read(true).write(true).open(&self.path);
             let mut log = Log {
                 disk: Box::new(disk.map_err(self.io_error("open it for writing"))?),
+                version: found.version,
                 marks: found.marks,
                 len: size,
                 number: found.number,
@@ -244,9 +267,9 @@ impl Store {
     }
 
     /// Writes a file under another name and gives it its own when all of it is on disk: a crash leaves the file there was, or none.
-    fn create(&mut self, content: &StoreContent) -> Result<(), StoreError> {
+    fn create(&mut self, content: &StoreContent, version: u32) -> Result<(), StoreError> {
         let temporary = with_ending(&self.path, ".new");
-        let made = Log::create(&temporary, &self.path, &self.graph, content);
+        let made = Log::create(&temporary, &self.path, &self.graph, content, version);
         if made.is_err() {
             let _ = fs::remove_file(&temporary);
         }
@@ -318,7 +341,7 @@ mod tests {
     }
 
     fn add(store: &mut Store, tail: &str) -> Result<(), StoreError> {
-        store.commit(&[NamedEdit { triple: ["h", "r", tail], present: true }], [vec![tail], vec![]])
+        store.commit(&[NamedEdit { triple: ["h", "r", tail], present: true }], [vec![tail], vec![]], &[])
     }
 
     /// A disk that is full after any number of steps: the edit fails, whoever opens the file then finds all acknowledged edits and
@@ -385,7 +408,7 @@ mod tests {
         let long = "x".repeat(100_000);
         for i in 0..12 {
             let edit = NamedEdit { triple: ["h", "r", &long], present: i % 2 == 0 };
-            store.commit(&[edit], [vec![], vec![]]).unwrap();
+            store.commit(&[edit], [vec![], vec![]], &[]).unwrap();
         }
         drop(store);
         let before = fs::metadata(&path).unwrap().len();
@@ -394,5 +417,38 @@ mod tests {
         assert!(before > 1_200_000 && fs::metadata(&path).unwrap().len() < 110_000);
         drop(store);
         assert_eq!(Store::open(&path, id(), false).unwrap().stored, stored);
+    }
+
+    /// A file without labels is one that older programs read. With the first label it is written afresh, with the edits it had.
+    #[test]
+    fn the_first_label_makes_a_newer_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("edits");
+        let version = || fs::read_to_string(&path).unwrap().split(' ').nth(2).unwrap().to_string();
+        let mut store = Store::open(&path, id(), false).unwrap().store;
+        add(&mut store, "a").unwrap();
+        drop(store);
+        assert_eq!(version(), "1");
+        let OpenedStore { mut store, stored, .. } = Store::open(&path, id(), false).unwrap();
+        assert_eq!(stored.labels, []);
+        store.commit(&[], [vec![], vec![]], &[("a", "Ann"), ("b", "Bob")]).unwrap();
+        add(&mut store, "c").unwrap();
+        store.commit(&[], [vec![], vec![]], &[("b", ""), ("a", "Anna")]).unwrap();
+        drop(store);
+        assert_eq!(version(), "2");
+        let OpenedStore { store, stored, notices } = Store::open(&path, id(), false).unwrap();
+        assert_eq!((stored.names[0].join(" "), stored.edits.len(), notices), ("a c".to_string(), 2, vec![]));
+        let labels: Vec<(&str, &str)> = stored.labels.iter().map(|(n, l)| (n.as_str(), l.as_str())).collect();
+        assert_eq!(labels, [("a", "Anna"), ("b", "")]);
+        drop(store);
+        // Edits of another graph bring their labels along.
+        let other = GraphId { triples: 2, ..id() };
+        let adopted = Store::open(&path, other.clone(), true).unwrap().stored;
+        assert_eq!((adopted, version()), (Store::open(&path, other, false).unwrap().stored, "2".to_string()));
+        let fresh = dir.path().join("fresh");
+        let mut store = Store::open(&fresh, id(), false).unwrap().store;
+        store.commit(&[], [vec![], vec![]], &[("h", "Head")]).unwrap();
+        drop(store);
+        assert_eq!(Store::open(&fresh, id(), false).unwrap().stored.labels, [("h".to_string(), "Head".to_string())]);
     }
 }
