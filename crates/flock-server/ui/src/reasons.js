@@ -1,0 +1,62 @@
+// The reasons for the chosen answer, in words, and the check by deletion.
+import { $, button, element, percent } from "./dom.js";
+import { post } from "./api.js";
+import { show, whole, write } from "./names.js";
+
+let now = { body: null, explanation: null };
+let askAbout = () => {};
+
+// Asks for the reasons of an answer. `body` is the triple, and which of its places is the answer.
+export const fetchReasons = (body) => post("explain", body);
+
+// Shows an explanation, or a text in its place.
+export function draw(chosen, body = null, explanation = null, text = "") {
+  now = { body, explanation };
+  const entity = (name) => {
+    const e = write(button(null, () => askAbout(name)), name);
+    e.title = `Ask about ${whole(name)}`;
+    return e;
+  };
+  const relation = (step) => {
+    const name = element("span", show(step.relation), { class: "cut", title: whole(step.relation) });
+    return element("em", null, {}, ...(step.forward ? [" —", name, "→ "] : [" ←", name, "— "]));
+  };
+  $("reasons").replaceChildren(
+    ...(explanation?.reasons || []).map((reason) => {
+      const steps = reason.steps.flatMap((step) => [relation(step), entity(step.to)]);
+      const alike = reason.paths > 1 ? `, with ${reason.paths - 1} more like it` : "";
+      return element("li", null, {}, entity(reason.start), ...steps, element("em", ` (${percent(reason.share)}, ${reason.count}×${alike})`));
+    }),
+  );
+  $("check").hidden = !explanation?.reasons.length;
+  $("deletion").textContent = "";
+  $("why-title").textContent = chosen ? `Reasons for ${show(chosen)}` : "Reasons";
+  $("why-title").title = chosen ? whole(chosen) : "";
+  $("share").textContent = text;
+  if (!explanation) return;
+  const e = explanation;
+  $("share").textContent =
+    (e.known ? "The graph has this triple; it is hidden here, so that the reasons are others. " : "") +
+    (e.reasons.length ? `${percent(e.joined)} of the weight lies on walks that met the question, along ${e.distinct} paths.` : "No walk joins the question to this answer.");
+}
+
+async function check() {
+  const { body } = now;
+  $("check").disabled = true;
+  $("deletion").textContent = "hiding edges and asking again…";
+  try {
+    const { deletion: d } = await post("explain", { ...body, check: true });
+    if (now.body !== body) return;
+    const random = d.random_mean === null ? "" : `; without as many random ones nearby by ${d.random_mean.toFixed(3)}`;
+    $("deletion").textContent = `Without the ${d.edges.length} edges of the best reasons the logit falls by ${d.fall.toFixed(3)}${random}.`;
+  } catch (e) {
+    if (now.body === body) $("deletion").textContent = e.message;
+  } finally {
+    $("check").disabled = false;
+  }
+}
+
+export function listen(ask) {
+  askAbout = ask;
+  $("check").onclick = check;
+}
