@@ -1,4 +1,5 @@
 // The page: opens the graph and the view that its address names, and keeps the two in step.
+import { $ } from "./dom.js";
 import * as address from "./address.js";
 import * as graphs from "./graphs.js";
 import { problem } from "./problem.js";
@@ -38,4 +39,9 @@ whenEdited(async () => {
   views.changed({ graph: false });
 });
 addEventListener("popstate", restore);
+// The address belongs to the question, so this link moves the focus only.
+$("skip").onclick = (e) => {
+  e.preventDefault();
+  [$("answers"), document.querySelector("[role=tabpanel]:not([hidden])")].find((place) => place.offsetParent)?.focus();
+};
 restore();

@@ -3,6 +3,9 @@ import { $, button, element, percent } from "./dom.js";
 import { post } from "./api.js";
 import { show, whole, write } from "./names.js";
 
+const LONG = 8; // steps: of longer paths the middle is folded
+const ENDS = 2;
+
 let now = { body: null, explanation: null };
 let askAbout = () => {};
 
@@ -21,11 +24,22 @@ export function draw(chosen, body = null, explanation = null, text = "") {
     const name = element("span", show(step.relation), { class: "cut", title: whole(step.relation) });
     return element("em", null, {}, ...(step.forward ? [" —", name, "→ "] : [" ←", name, "— "]));
   };
+  const step = (s) => [relation(s), entity(s.to)];
+  // The steps of a path, or of a long one its ends and a button for the rest.
+  const path = (steps) => {
+    if (steps.length <= LONG) return steps.flatMap(step);
+    const middle = steps.slice(ENDS, -ENDS);
+    const more = button(`… ${middle.length} steps …`, () => {
+      const shown = middle.flatMap(step);
+      more.replaceWith(...shown);
+      shown[1].focus();
+    }, { "aria-label": `Show ${middle.length} more steps` });
+    return [...steps.slice(0, ENDS).flatMap(step), " ", more, ...steps.slice(-ENDS).flatMap(step)];
+  };
   $("reasons").replaceChildren(
     ...(explanation?.reasons || []).map((reason) => {
-      const steps = reason.steps.flatMap((step) => [relation(step), entity(step.to)]);
       const alike = reason.paths > 1 ? `, with ${reason.paths - 1} more like it` : "";
-      return element("li", null, {}, entity(reason.start), ...steps, element("em", ` (${percent(reason.share)}, ${reason.count}×${alike})`));
+      return element("li", null, {}, entity(reason.start), ...path(reason.steps), element("em", ` (${percent(reason.share)}, ${reason.count}×${alike})`));
     }),
   );
   $("check").hidden = !explanation?.reasons.length;
