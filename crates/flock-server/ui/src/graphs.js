@@ -1,8 +1,8 @@
 // Graphs: which one is open, opening a file of one's own, and finding one's way back to it.
-import { $, count, element, shorten } from "./dom.js";
+import { $, button, count, element, shorten } from "./dom.js";
 import { Refused, call, get } from "./api.js";
 import { forget } from "./names.js";
-import { onProblem, problem, way } from "./problem.js";
+import { onProblem, problem } from "./problem.js";
 import { state } from "./state.js";
 import { pickColumns } from "./columns.js";
 import { parse, peek, quoted, textOf } from "./table.js";
@@ -30,6 +30,7 @@ export async function open(id) {
   if (state.graph !== id) {
     forget();
     Object.assign(state, { graph: id, info: null });
+    opened(); // nothing of the graph before is left, even if this one cannot be had
   }
   $("loaded").hidden = true;
   choices();
@@ -60,9 +61,9 @@ onProblem("unknown_graph", async (error) => {
   const name = known ? `the graph ${known.name}` : "this graph";
   const text = `The server does not have ${name} any more. It keeps uploaded graphs in memory: until it ends, or until others take their place.${known ? " Edits of it are lost." : ""}`;
   const again = copy
-    ? way(`Load ${shorten(known.name, 40)} again`, () => upload(new File([copy], known.name), known.reading, id), { id: "again" })
-    : way("Load the file again…", () => chooseFile(id), { id: "again" });
-  problem({ message: text, cause: error }, [again, way("Go to the server's graph", () => go(null), { id: "own" })]);
+    ? button(`Load ${shorten(known.name, 40)} again`, () => upload(new File([copy], known.name), known.reading, id), { id: "again" })
+    : button("Load the file again…", () => chooseFile(id), { id: "again" });
+  problem({ message: text, cause: error }, [again, button("Go to the server's graph", () => go(null), { id: "own" })]);
 });
 
 // The id of the graph that the next chosen file takes the place of, if any.
@@ -130,7 +131,7 @@ async function welcome(file, reading, { warnings = [], left_out, notes = [] }) {
   box.hidden = false;
   const table = await peek(file);
   if (table && Math.max(...table.rows.map((r) => r.length)) >= 3) {
-    box.append(" ", way("Choose columns…", () => choose(file, table, reading, null, state.graph), { id: "choose-columns" }));
+    box.append(" ", button("Choose columns…", () => choose(file, table, reading, null, state.graph), { id: "choose-columns" }));
   }
 }
 

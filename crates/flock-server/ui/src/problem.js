@@ -1,5 +1,5 @@
 // The one place where the page says what went wrong, with ways on.
-import { $, button, element } from "./dom.js";
+import { $, element } from "./dom.js";
 
 // What to do about a problem of some code, whichever request it came from.
 const handlers = new Map();
@@ -15,5 +15,3 @@ export function problem(error, ways = []) {
   box.append(element("span", error.message));
   if (ways.length) box.append(element("div", null, { class: "tools" }, ...ways));
 }
-
-export const way = (text, run, attributes) => button(text, run, attributes);

@@ -6,7 +6,7 @@ import * as answers from "../answers.js";
 import { combobox } from "../combobox.js";
 import { show } from "../names.js";
 import * as picture from "../picture.js";
-import { problem, way } from "../problem.js";
+import { problem } from "../problem.js";
 import * as reasons from "../reasons.js";
 import { PLACES, state } from "../state.js";
 import * as take from "../take.js";
@@ -81,7 +81,7 @@ function progress(done, passes) {
 // Names that may have been meant, each a way to ask again.
 const near = (error) =>
   (error.near || []).map((name) =>
-    way(show(name), () => {
+    button(show(name), () => {
       const wrong = boxes.find((box) => error.message.includes(JSON.stringify(box.name())));
       wrong?.set(name);
       ask();
