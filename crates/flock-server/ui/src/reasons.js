@@ -1,7 +1,7 @@
 // The reasons for the chosen answer, in words, and the check by deletion.
 import { $, button, element, percent } from "./dom.js";
 import { post } from "./api.js";
-import { show, whole, write } from "./names.js";
+import { show, whole } from "./names.js";
 
 const LONG = 8; // steps: of longer paths the middle is folded
 const ENDS = 2;
@@ -16,8 +16,8 @@ export const fetchReasons = (body) => post("explain", body);
 export function draw(chosen, body = null, explanation = null, text = "") {
   now = { body, explanation };
   const entity = (name) => {
-    const e = write(button(null, () => askAbout(name)), name);
-    e.title = `Ask about ${whole(name)}`;
+    const e = button(null, () => askAbout(name), { title: `Ask about ${whole(name)}` });
+    e.append(element("span", show(name), { class: "cut" }));
     return e;
   };
   const relation = (step) => {
