@@ -1,4 +1,5 @@
-//! The page in a real browser, headless: asking, streaming, reasons, edits, files, hostile names, small screens.
+//! The page in a real browser, headless: asking, streaming, reasons, edits, files and their columns, addresses, labels, hostile names,
+//! small screens.
 //!
 //! Needs Debian's `chromium` and `chromium-driver`, which `.ci/browser` installs; without them the test says so and passes. With
 //! FLOCK_SCREENSHOTS=DIR pictures are left there.
@@ -150,8 +151,23 @@ impl Browser {
         std::fs::write(path, base64(png.as_str().unwrap())).unwrap();
     }
 
+    /// Drops a file with this text on the page.
+    fn drop_file(&self, name: &str, text: &str) {
+        self.eval(&format!(
+            "(() => {{ const files = new DataTransfer(); files.items.add(new File([{}], {})); \
+             dispatchEvent(new DragEvent('drop', {{dataTransfer: files, cancelable: true}})); return 1; }})()",
+            json!(text),
+            json!(name)
+        ));
+    }
+
+    /// The text of an element.
+    fn text(&self, id: &str) -> String {
+        self.eval(&format!("document.getElementById('{id}').textContent")).as_str().unwrap().to_string()
+    }
+
     fn settled(&self) {
-        self.wait("/answers after \\d+ passes/.test(document.getElementById('status').textContent)");
+        self.wait("/answers? after \\d+ passes/.test(document.getElementById('status').textContent)");
     }
 }
 
@@ -182,6 +198,11 @@ fn base64(text: &str) -> Vec<u8> {
         }
     }
     out
+}
+
+/// A graph of 241 entities.
+fn hub() -> String {
+    (0..240).map(|i| format!("hub\thas\tleaf {i}\nleaf {i}\tnext\tleaf {}\n", (i + 1) % 240)).collect()
 }
 
 const HOSTILE: &str = "<img src=x onerror=window.hacked=1>";
@@ -227,12 +248,28 @@ fn the_page_works_in_a_browser() {
     assert!(browser.eval("document.querySelectorAll('#answers .bar u').length").as_u64().unwrap() >= 5);
     assert!(browser.eval("document.querySelectorAll('#answers small').length").as_u64().unwrap() >= 1);
 
+    // What the graph has is in a group of its own, folded and counted.
+    assert_eq!(browser.eval("document.querySelector('#answers button[data-name=Spain]')"), Value::Null);
+    assert_eq!(browser.text("known-title"), "1 known answer: the graph has it already");
+    browser.click("#known summary");
     // Choose an answer: its reasons in words and in the picture.
-    browser.click("#answers button[data-name=Spain]");
+    browser.wait("document.querySelector('#known-answers button[data-name=Spain]')");
+    browser.click("#known-answers button[data-name=Spain]");
     browser.wait("document.querySelectorAll('#reasons li').length > 0 && document.getElementById('why-title').textContent === 'Reasons for Spain'");
     browser.wait("Number(document.getElementById('picture').dataset.evidence) >= 2");
     assert!(browser.eval("flockPicture.$('edge.evidence').length").as_u64().unwrap() >= 1);
     assert_eq!(browser.eval("flockPicture.$('node.answer').map((n) => n.data('name'))"), json!(["Spain"]));
+    // Only the paths are drawn, and their names are as large on the screen as elsewhere, at any zoom.
+    assert_eq!(browser.eval("flockPicture.edges().length === flockPicture.$('edge.evidence').length"), true);
+    browser.eval("(flockPicture.zoom(0.3), 1)");
+    let smallest =
+        "Math.min(...flockPicture.nodes().map((n) => parseFloat(n.style('font-size')) * flockPicture.zoom()))";
+    assert!(browser.eval(smallest).as_f64().unwrap() >= 12.0, "{}", browser.eval(smallest));
+    browser.click("#fit");
+    // The spread is beside the number, not across it.
+    let crossed = "[...document.querySelectorAll('#answers tbody tr')].some((r) => { const [b, u] = ['b', 'u'].map((t) => \
+                   r.querySelector(t).getBoundingClientRect()); return u.left < b.right && u.right > b.left; })";
+    assert_eq!(browser.eval(crossed), false);
     browser.click("#check");
     browser.wait("/the logit falls by/.test(document.getElementById('deletion').textContent)");
     browser.screenshot("light");
@@ -266,16 +303,37 @@ fn the_page_works_in_a_browser() {
     assert_eq!(browser.eval("document.getElementById('head').value"), "Portugal");
 
     // Add a triple with a hostile name: it matters at once, and stays text.
-    let known = "[...document.querySelectorAll('#answers tbody tr')].filter((r) => r.cells[4].textContent === 'known')\
-                 .map((r) => r.querySelector('button').textContent)";
-    assert_eq!(browser.eval(known), json!(["Spain"]));
-    browser.click("#edit summary");
-    browser.fill("#edit-head", "Portugal");
+    let known = "[...document.querySelectorAll('#known-answers tbody button')].map((b) => b.textContent).sort()";
+    browser.click("#known summary");
+    browser.wait(&format!("JSON.stringify({known}) === '[\"Spain\"]'"));
+    browser.click("#tab-edit");
+    assert_eq!(browser.eval("location.hash"), "#view=edit");
+    // Names are completed as in the question.
+    browser.fill("#edit-head", "portu");
+    browser.wait("document.querySelectorAll('#edit-head-list [role=option]').length > 0");
+    browser.keys("#edit-head", "\u{e015}\u{e007}");
+    assert_eq!(browser.eval("document.getElementById('edit-head').value"), "Portugal");
     browser.fill("#edit-relation", "borders");
     browser.fill("#edit-tail", HOSTILE);
     browser.click("#triple button[value=add]");
     browser.wait("/^Added/.test(document.getElementById('edited').textContent)");
+    assert_eq!(browser.eval("document.querySelectorAll('#edits li').length"), 1);
+    browser.screenshot("edit");
+    browser.click("#tab-ask");
+    browser.wait("/^2 known answers/.test(document.getElementById('known-title').textContent)");
+    browser.settled();
+    browser.click("#known summary");
     browser.wait(&format!("({known}).includes({})", json!(HOSTILE)));
+    browser.wait("document.querySelectorAll('#reasons li').length > 0");
+    // An edit can be taken back, after a reload too.
+    browser.click("#tab-edit");
+    browser.call("POST", &format!("{}/refresh", browser.session), &json!({}));
+    browser.wait("document.getElementById('undo') && !document.getElementById('undo').hidden");
+    browser.click("#undo");
+    browser.wait("/^Taken back/.test(document.getElementById('edited').textContent)");
+    assert_eq!(browser.eval("document.getElementById('undo').hidden"), true);
+    browser.call("POST", &format!("{}/back", browser.session), &json!({}));
+    browser.wait("/^1 known answer/.test(document.getElementById('known-title').textContent)");
     browser.settled();
     browser.wait("document.querySelectorAll('#reasons li').length > 0");
     assert_eq!(
@@ -297,13 +355,9 @@ fn the_page_works_in_a_browser() {
     assert_eq!(browser.eval(nameless), json!([]));
 
     // A file dropped on the page becomes the graph.
-    let rows: String =
-        (0..240).map(|i| format!("hub\\thas\\tleaf {i}\\nleaf {i}\\tnext\\tleaf {}\\n", (i + 1) % 240)).collect();
-    browser.eval(&format!(
-        "(() => {{ const files = new DataTransfer(); files.items.add(new File(['{rows}'], 'mine.tsv')); \
-         dispatchEvent(new DragEvent('drop', {{dataTransfer: files, cancelable: true}})); return 1; }})()"
-    ));
+    browser.drop_file("mine.tsv", &hub());
     browser.wait("/^mine.tsv: 241 entities/.test(document.getElementById('about').textContent)");
+    browser.click("#around");
     browser.eval("(document.getElementById('size').value = 200, 1)");
     browser.fill("#head", "hub");
     browser.fill("#relation", "has");
@@ -417,4 +471,182 @@ fn the_first_visit_needs_nothing() {
     browser.settled();
     browser.wait("Number(document.getElementById('picture').dataset.evidence) >= 2");
     browser.screenshot("countries");
+}
+
+/// A file whose columns nobody can guess is shown, and its columns are chosen. The graph is in the address: it is there after a reload,
+/// and what the server has forgotten is loaded again from the browser's copy. Answers can be taken away.
+#[test]
+fn a_graph_of_ones_own() {
+    let Some(browser) = Browser::start() else {
+        eprintln!("skipped: chromedriver not found; .ci/browser installs it");
+        return;
+    };
+    let place = Place::new();
+    let models = ["world.tsv", "--model", "entity.safetensors", "--model", "relation.safetensors"];
+    let (_server, address) = serve(&place, &models);
+    browser.go(&address);
+    browser.wait("document.querySelectorAll('#examples button').length === 3");
+
+    // Five columns without a header: a number, the tail, the relation, another number, the head.
+    let rows: String = hub()
+        .lines()
+        .enumerate()
+        .map(|(i, l)| {
+            let fields: Vec<&str> = l.split('\t').collect();
+            format!("{i},\"{}\",{},0.5,{}\n", fields[2], fields[1], fields[0])
+        })
+        .collect();
+    browser.drop_file("mine.csv", &rows);
+    browser.wait("document.getElementById('columns').open");
+    assert!(browser.text("columns-why").contains("5"), "{}", browser.text("columns-why"));
+    assert_eq!(browser.eval("document.querySelectorAll('#columns-rows tbody tr').length"), 8);
+    // The first guess takes no numbers, and for the relation what repeats most.
+    assert_eq!(browser.text("columns-first"), "The first triple: leaf 0 —has→ hub");
+    browser.screenshot("columns");
+    let choose = |place: &str, column: u32| {
+        browser.eval(&format!(
+            "(() => {{ const s = document.getElementById('columns-{place}'); s.value = '{column}'; s.onchange(); return 1; }})()"
+        ));
+    };
+    choose("head", 1);
+    choose("tail", 1);
+    assert_eq!(browser.eval("document.getElementById('columns-ok').disabled"), true);
+    choose("head", 4);
+    assert_eq!(browser.text("columns-first"), "The first triple: hub —has→ leaf 0");
+    browser.click("#columns-ok");
+    browser
+        .wait("/^mine.csv: 241 entities, 2 relations, 480 triples/.test(document.getElementById('about').textContent)");
+
+    // More answers than fit: the next 20, and again, past what the stream brought.
+    browser.fill("#head", "leaf 7");
+    browser.fill("#relation", "next");
+    browser.keys("#relation", "\u{e00c}\u{e007}");
+    browser.settled();
+    browser.wait("!document.getElementById('more').hidden");
+    let rows = "document.querySelectorAll('#answers tbody tr').length";
+    assert_eq!(browser.eval(rows), 10);
+    browser.click("#more");
+    browser.wait(&format!("{rows} === 30"));
+    let ranks = "[...document.querySelectorAll('#answers tbody tr')].map((r) => Number(r.cells[0].textContent))";
+    let streamed = browser.eval(ranks);
+    // Those in sight go to the clipboard, with a header.
+    browser.eval(
+        "(Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (t) => { window.copied = t; }}}), 1)",
+    );
+    browser.click("#copy");
+    browser.wait("window.copied");
+    assert_eq!(browser.eval("copied.split('\\n')[0].split('\\t').slice(0, 2)"), json!(["rank", "answer"]));
+    assert_eq!(browser.eval("copied.trim().split('\\n').length"), 31);
+    // All that walks reached go to a file: new ones first, then the known one.
+    browser.eval("(URL.createObjectURL = (b) => { b.text().then((t) => { window.saved = t; }); return '#'; }, 1)");
+    browser.click("#csv");
+    browser.wait("window.saved");
+    let lines = browser.eval("saved.trim().split('\\r\\n')");
+    let lines: Vec<&str> = lines.as_array().unwrap().iter().map(|l| l.as_str().unwrap()).collect();
+    assert!(
+        lines[0].starts_with("rank,rank_among_all,answer,probability,logit,spread,visits,state,reason"),
+        "{}",
+        lines[0]
+    );
+    assert!(lines[1].starts_with("1,"), "{}", lines[1]);
+    assert!(lines.last().unwrap().contains(",leaf 8,") && lines.last().unwrap().contains(",known,"), "{lines:?}");
+    assert!(lines.len() > 31);
+    // The ranks of new answers are those of the stream, which leaves known ones out.
+    assert_eq!(browser.eval(ranks), streamed);
+    browser.eval("(window.saved = null, 1)");
+    browser.click("#json");
+    browser.wait("window.saved");
+    let saved: Value = serde_json::from_str(browser.eval("saved").as_str().unwrap()).unwrap();
+    assert_eq!(saved["query"], json!(["leaf 7", "next", "?"]));
+    assert_eq!(saved["answers"].as_array().unwrap().len(), lines.len() - 1);
+    while browser.eval("document.getElementById('more').hidden") == false {
+        let before = browser.eval(rows).as_u64().unwrap();
+        browser.click("#more");
+        browser.wait(&format!("{rows} > {before}"));
+    }
+    assert_eq!(browser.eval(rows).as_u64().unwrap() as usize, lines.len() - 2);
+
+    // The address has the graph, the question and the answer; a reload shows the same.
+    let chosen = browser.eval("new URLSearchParams(location.hash.slice(1)).get('answer')");
+    browser.call("POST", &format!("{}/refresh", browser.session), &json!({}));
+    browser.settled();
+    assert!(browser.text("about").starts_with("mine.csv: 241 entities"));
+    assert_eq!(browser.eval("document.getElementById('head').value"), "leaf 7");
+    browser.wait(&format!("document.querySelector('#answers tr[aria-selected=true]')?.dataset.name === {chosen}"));
+    // Back and forward.
+    browser.fill("#head", "leaf 9");
+    browser.keys("#head", "\u{e00c}\u{e007}");
+    browser.wait("location.hash.includes('leaf+9')");
+    browser.settled();
+    browser.call("POST", &format!("{}/back", browser.session), &json!({}));
+    browser.wait("document.getElementById('head').value === 'leaf 7' && location.hash.includes('leaf+7')");
+    browser.settled();
+    browser.call("POST", &format!("{}/forward", browser.session), &json!({}));
+    browser.wait("document.getElementById('head').value === 'leaf 9'");
+    browser.settled();
+
+    // The server keeps eight uploads: the ninth and those after it push this one out.
+    browser.eval(
+        "(async () => { for (let i = 0; i < 9; i++) await fetch('/api/v1/graphs', {method: 'POST', body: 'a\\tb\\tc\\n', \
+         headers: {'Content-Type': 'text/tab-separated-values'}}); window.pushed = 1; })()",
+    );
+    browser.wait("window.pushed");
+    browser.call("POST", &format!("{}/refresh", browser.session), &json!({}));
+    browser.wait("/does not have the graph mine.csv any more/.test(document.getElementById('problem').textContent)");
+    browser.screenshot("forgotten");
+    browser.click("#again");
+    browser
+        .wait("/^mine.csv: 241 entities, 2 relations, 480 triples/.test(document.getElementById('about').textContent)");
+    browser.settled();
+    assert_eq!(browser.eval("document.getElementById('head').value"), "leaf 9");
+    // And the server's own graph is one choice away.
+    browser.eval(
+        "(() => { const g = document.getElementById('graph'); g.value = ''; g.onchange({target: g}); return 1; })()",
+    );
+    browser.wait("/^world.tsv/.test(document.getElementById('about').textContent)");
+    assert_eq!(browser.eval("location.hash"), "");
+}
+
+/// Replies with labels, and with what their numbers are: labels are shown with ids beside them, and what is sent stays the full name.
+#[test]
+fn labels_are_shown_and_scores_are_called_scores() {
+    let Some(browser) = Browser::start() else {
+        eprintln!("skipped: chromedriver not found; .ci/browser installs it");
+        return;
+    };
+    let place = Place::new();
+    let models = ["world.tsv", "--model", "entity.safetensors", "--model", "relation.safetensors"];
+    let (_server, address) = serve(&place, &models);
+    browser.go(&address);
+    browser.wait("document.querySelectorAll('#examples button').length === 3");
+    // The replies of a server whose graph has labels.
+    browser.eval(
+        "(() => { const plain = window.fetch; window.sent = []; window.fetch = async (path, options) => { \
+         if (options?.body) sent.push(options.body); const reply = await plain(path, options); \
+         const labels = JSON.stringify({France: 'French Republic', Portugal: 'Portuguese Republic', borders: 'shares a border with'}); \
+         const text = (await reply.text()).replaceAll('{\"query\":', `{\"probability_from\":\"score\",\"labels\":${labels},\"query\":`)\
+         .replace('{\"names\":', `{\"labels\":${labels},\"names\":`); \
+         return new Response(text, {status: reply.status, headers: reply.headers}); }; return 1; })()",
+    );
+    browser.fill("#head", "portu");
+    browser.wait("document.querySelectorAll('#head-list [role=option]').length > 0");
+    assert_eq!(
+        browser.eval("document.querySelector('#head-list [role=option]').textContent"),
+        "Portuguese Republic Portugal"
+    );
+    browser.keys("#head", "\u{e015}\u{e007}");
+    assert_eq!(browser.eval("document.getElementById('head').value"), "Portuguese Republic");
+    browser.fill("#relation", "borders");
+    browser.keys("#relation", "\u{e00c}\u{e007}");
+    browser.settled();
+    assert!(browser.eval("sent[0]").as_str().unwrap().contains("[\"Portugal\",\"borders\",\"?\"]"));
+    let france = "document.querySelector('#answers button[data-name=France]')";
+    assert_eq!(browser.eval(&format!("{france}.textContent")), "French Republic France");
+    assert_eq!(browser.eval(&format!("{france}.title")), "French Republic (France)");
+    assert_eq!(browser.eval("document.querySelector('#answers th.measure').textContent"), "Score");
+    assert!(browser.text("rest").contains("not calibrated"));
+    browser.click("#answers button[data-name=France]");
+    browser.wait("document.getElementById('why-title').textContent === 'Reasons for French Republic'");
+    browser.wait("flockPicture.$('node.answer').map((n) => n.data('label'))[0] === 'French Republic'");
+    browser.screenshot("labels");
 }

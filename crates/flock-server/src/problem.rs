@@ -138,7 +138,7 @@ impl Problem {
             ),
             LoadError::Row { what: RowError::Fields { .. }, .. } => Some(
                 "send three fields in a row, head, relation and tail: separated by tabs as text/tab-separated-values, or by \
-                 commas as text/csv",
+                 commas as text/csv; or say which columns these are, as in columns=1,2,3",
             ),
             LoadError::Row { what: RowError::EmptyField { .. }, .. } => Some("fill the field in, or leave the row out"),
             LoadError::Utf16 { .. } | LoadError::Row { what: RowError::InvalidUtf8 { .. }, .. } => {

@@ -213,6 +213,38 @@ async fn an_edit_is_seen_by_the_next_question() {
     }
 }
 
+/// How a file is to be read can be said, as on the command line.
+#[tokio::test]
+async fn uploads_say_their_columns() {
+    let app = app();
+    let headers = [("host", "localhost"), ("content-type", "text/tab-separated-values")];
+    // Five columns: number, tail, relation, weight, head. The first row has names; the last one is short.
+    let text = "n,where,how,weight,what\n1,b,r,0.5,a\n2,c,r,0.5,b\n3,c\n";
+    let load =
+        async |query: &str| post_with(&app, &format!("/api/v1/graphs?name=odd.txt{query}"), &headers, text).await;
+    let refused = load("&format=csv").await;
+    assert_eq!(refused.status, StatusCode::BAD_REQUEST);
+    let remedy = refused.json()["remedy"].as_str().unwrap().to_string();
+    assert!(remedy.contains("columns="), "{remedy}");
+    let loaded = load("&format=csv&columns=5,3,2&header=true&lenient=true").await.json();
+    assert_eq!((&loaded["entities"], &loaded["relations"], &loaded["triples"]), (&json!(3), &json!(1), &json!(2)));
+    let id = loaded["graph"].as_str().unwrap();
+    let reply = post(&app, "/api/v1/explain", json!({"graph": id, "triple": ["a", "r", "b"], "walks": 2})).await;
+    assert_eq!(reply.json()["known"], true);
+    // Without leave, the short row is an error.
+    assert_eq!(load("&format=csv&columns=5,3,2&header=true").await.status, StatusCode::BAD_REQUEST);
+    for wrong in
+        ["&columns=1,2", "&columns=1,2,2", "&columns=0,1,2", "&format=xls", "&header=perhaps"]
+    {
+        let answer = load(wrong).await;
+        assert_eq!(
+            (answer.status, &answer.json()["code"]),
+            (StatusCode::BAD_REQUEST, &json!("bad_request")),
+            "{wrong}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn uploaded_graphs() {
     let app = app();

@@ -15,13 +15,48 @@ use crate::body::Room;
 use crate::live::Live;
 use crate::problem::{Code, Problem};
 
-/// The name of an uploaded graph.
+/// The name of an uploaded graph, and how to read its file.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct UploadQuery {
     /// What to call it; it is shown, and tells the format by its ending.
     pub name: Option<String>,
+    /// The format of the file, such as `tsv` or `csv`; by the content type, the name and the first bytes if left out.
+    pub format: Option<String>,
+    /// The columns of head, relation and tail in TSV or CSV, counted from 1: `2,1,4`.
+    pub columns: Option<String>,
+    /// Whether the first row of TSV or CSV names the columns; if it looks so if left out.
+    pub header: Option<bool>,
+    /// Whether to leave out malformed rows and count them, instead of refusing the file.
+    #[serde(default)]
+    pub lenient: bool,
+}
+
+impl UploadQuery {
+    /// How the loader is to read the file. A format that is named goes before that of the content type.
+    fn options(&self, of_type: Option<Format>, max_bytes: usize) -> Result<LoadOptions, Problem> {
+        let format = match &self.format {
+            Some(text) => Some(text.parse::<Format>().map_err(Problem::bad)?),
+            None => of_type,
+        };
+        let columns = self.columns.as_deref().map(columns).transpose()?;
+        let (header, lenient, max_bytes) = (self.header, self.lenient, Some(max_bytes as u64));
+        Ok(LoadOptions { format, columns, header, lenient, max_bytes })
+    }
+}
+
+/// Columns from text such as `2,1,4`.
+fn columns(text: &str) -> Result<[usize; 3], Problem> {
+    let parse = |s: &str| s.trim().parse::<usize>().ok()?.checked_sub(1);
+    let columns: Option<Vec<usize>> = text.split(',').map(parse).collect();
+    match columns.and_then(|c| <[usize; 3]>::try_from(c).ok()) {
+        Some([h, r, t]) if h != r && r != t && h != t => Ok([h, r, t]),
+        _ => {
+            let problem = Problem::bad(format!("found columns {text:?}, expected three different column numbers"));
+            Err(problem.remedy("count columns from 1: columns=1,2,3 are head, relation and tail"))
+        }
+    }
 }
 
 /// An uploaded graph.
@@ -63,6 +98,7 @@ pub async fn graphs(
         "application/n-triples" => Some(Format::NTriples),
         _ => None,
     };
+    let options = q.options(format, app.limits.upload)?;
     // Room for all of it first: uploads that each have half of what they need would keep each other waiting.
     let mut room = Room::new(&app.upload_room);
     let length = request.headers().get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
@@ -77,10 +113,9 @@ pub async fn graphs(
     let name: String = q.name.unwrap_or_default().chars().filter(|c| !c.is_control()).take(100).collect();
     let name = if name.is_empty() { "uploaded graph".to_string() } else { name };
     let shown = name.clone();
-    let max_bytes = Some(app.limits.upload as u64);
     let load = move || {
         let (_permit, _room) = (permit, room);
-        load_reader(&shown, blocks, &LoadOptions { format, max_bytes, ..LoadOptions::default() })
+        load_reader(&shown, blocks, &options)
     };
     let loaded = tokio::task::spawn_blocking(load).await.map_err(broken)?;
     let (graph, report) = loaded.map_err(|e| Problem::bad_graph(&e))?;
