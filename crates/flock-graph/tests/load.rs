@@ -258,7 +258,7 @@ fn nothing_to_load() {
 fn formats_that_cannot_be_told() {
     assert_eq!(
         said(&error("graph", "a b c\n")),
-        "graph: cannot tell the format from the name or the first line; hint: name the format: tsv, csv, nt, ttl or rdfxml"
+        "graph: cannot tell the format from the name or the first line; hint: name the format: tsv, csv, nt, nq, ttl, trig, rdfxml, jsonld, obo or graphml"
     );
     assert_eq!(
         said(&error("graph.tsv", b"PK\x03\x04....")),
@@ -775,7 +775,7 @@ fn first_rows_that_may_be_headers() {
 fn json_is_no_graph() {
     let lines = "{\"head\": \"a\", \"relation\": \"r\", \"tail\": \"b\"}\n".repeat(3);
     for name in ["g.json", "g", "g.csv", "g.tsv"] {
-        let want = "found JSON, expected tsv, csv, nt, ttl or rdfxml; \
+        let want = "found JSON, expected tsv, csv, nt, nq, ttl, trig, rdfxml, jsonld, obo or graphml; \
                     hint: write one line per triple: head, relation and tail, with tabs between them";
         assert_eq!(said(&error(name, &lines)), format!("{name}: {want}"));
     }

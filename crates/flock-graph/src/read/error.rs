@@ -75,7 +75,7 @@ pub enum LoadError {
         found: &'static str,
     },
     /// The text is JSON.
-    #[error("{file}: found JSON, expected tsv, csv, nt, ttl or rdfxml")]
+    #[error("{file}: found JSON, expected {}", Format::words())]
     Json {
         /// The file, as the caller named it.
         file: String,
@@ -156,7 +156,8 @@ impl LoadError {
     pub(crate) fn from_graph(files: String, error: GraphError, report: &crate::read::LoadReport) -> Self {
         match error {
             GraphError::Empty => {
-                LoadError::Empty { files, rows: report.rows, literals: report.literals, skipped: report.skipped }
+                let literals = report.literals + report.labels;
+                LoadError::Empty { files, rows: report.rows, literals, skipped: report.skipped }
             }
             GraphError::Topology(source) => LoadError::TooLarge { files, source },
         }
@@ -227,6 +228,14 @@ pub enum RowError {
         /// Greatest number that is accepted.
         limit: usize,
     },
+    /// A line or element that does not follow the rules of its format.
+    #[error("found {}, expected {expected}", crate::quote::quote(.found))]
+    Syntax {
+        /// The text in the file.
+        found: String,
+        /// What the format has there.
+        expected: &'static str,
+    },
     /// A syntax error in an RDF file, in the words of the RDF parser.
     #[error("{}", shown(.message))]
     Rdf {
@@ -251,7 +260,7 @@ impl RowError {
                 Some(Remedy::Write("shorten the namespaces and entities, or write the file as N-Triples"))
             }
             RowError::TooMany { .. } => Some(Remedy::Write("write the file as N-Triples")),
-            RowError::TooLong | RowError::ManyFields | RowError::LongName => None,
+            RowError::TooLong | RowError::ManyFields | RowError::LongName | RowError::Syntax { .. } => None,
         }
     }
 }
@@ -317,7 +326,7 @@ impl fmt::Display for Remedy {
                 f.write_str("write one line per triple: head, relation and tail, with tabs between them")
             }
             Remedy::SayHeader => f.write_str("say whether the first row names the columns"),
-            Remedy::NameFormat => f.write_str("name the format: tsv, csv, nt, ttl or rdfxml"),
+            Remedy::NameFormat => write!(f, "name the format: {}", Format::words()),
             Remedy::Format { format, why } => write!(f, "read it as {format} ({why})"),
             Remedy::Columns { columns: [h, r, t], or_quote } => {
                 let [h, r, t] = [h + 1, r + 1, t + 1];

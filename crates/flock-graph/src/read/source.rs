@@ -88,11 +88,14 @@ impl<'a> Source<'a> {
             head.drain(..3);
         }
         // If the caller names the format, trust that.
-        if options.format.is_none() && Format::is_json(&head) {
+        let named = Format::from_name(&source.file);
+        let json = options.format.is_none() && named != Some(Format::JsonLd) && Format::is_json(&head);
+        let json_ld = json && Format::is_json_ld(&head);
+        if json && !json_ld {
             return Err(LoadError::Json { file: source.file });
         }
-        let told = options.format.or_else(|| Format::from_name(&source.file));
-        source.format = match told.or_else(|| Format::sniff(&head)) {
+        let named = if json_ld { Some(Format::JsonLd) } else { named.map(|format| format.corrected(&head)) };
+        source.format = match options.format.or(named).or_else(|| Format::sniff(&head)) {
             Some(format) => format,
             // The file is empty. Any format will report that.
             None if head.trim_ascii().is_empty() => Format::Tsv,
