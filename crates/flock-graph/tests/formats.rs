@@ -112,7 +112,8 @@ fn statements_about_statements_are_left_out() {
     assert_eq!(report.left_out().as_deref(), Some(want));
 
     // The quoted triple is not asserted here.
-    let quoted = format!("{prefix}<< :a :r :b >> :source :book .\n:c :knows << :a :r :b ~ :n >> .\n:n :by :d .\n:b :r :c .\n");
+    let quoted =
+        format!("{prefix}<< :a :r :b >> :source :book .\n:c :knows << :a :r :b ~ :n >> .\n:n :by :d .\n:b :r :c .\n");
     let (graph, report) = default("g.ttl", &quoted);
     assert_eq!((triples(&graph), report.about), (vec!["b r c".to_owned()], 5));
 
@@ -140,7 +141,8 @@ fn labels_by_property_and_language() {
     let (graph, report) = default("g.ttl", turtle);
     let names = ["a", "b", "c", "d"].map(|name| format!("http://e.org/{name}"));
     let labels = |graph: &Graph| names.each_ref().map(|name| label(graph, name).map(str::to_owned));
-    let want = |names: [&str; 3]| [Some(names[0].to_owned()), Some(names[1].to_owned()), Some(names[2].to_owned()), None];
+    let want =
+        |names: [&str; 3]| [Some(names[0].to_owned()), Some(names[1].to_owned()), Some(names[2].to_owned()), None];
     assert_eq!(labels(&graph), want(["Vienna", "Bonn", "Cork"]));
     assert_eq!(relation_label(&graph, "http://e.org/r"), Some("twinned with"));
     // An alternative label, an empty name and a number are no labels.
@@ -222,7 +224,7 @@ fn obo_with_mistakes() {
     let (graph, report) = read("t.obo", bad, &lenient);
     assert_eq!((triples(&graph), report.skipped), (vec!["T:1 is_a T:2".to_owned()], 4));
     let no_id = "[Term]\nid: T:1\nis_a: T:2\n\n[Term]\nname: no id\n";
-    assert_eq!(said("t.obo", no_id), "t.obo:5: found \"a stanza without an id\", expected a line id: ID in it");
+    assert_eq!(said("t.obo", no_id), "t.obo:5: found a stanza without an id, expected a line with id: in it");
 }
 
 /// Hand is part of some arm; arm is a limb and has a place; the grip is defined by an intersection.
@@ -257,7 +259,8 @@ fn class_expressions_become_triples() {
     let check = |name: &str, content: &str| {
         let (graph, report) = default(name, content);
         // The number of the one blank node that stays depends on the order of the parser.
-        let no_number = |t: String| t.split(' ').map(|n| if n.starts_with("_:") { "_" } else { n }).collect::<Vec<_>>().join(" ");
+        let no_number =
+            |t: String| t.split(' ').map(|n| if n.starts_with("_:") { "_" } else { n }).collect::<Vec<_>>().join(" ");
         let mut found: Vec<String> = triples(&graph).into_iter().map(no_number).collect();
         found.sort();
         assert_eq!(found, want, "{name}");
@@ -368,6 +371,114 @@ fn class_expressions_that_are_shared_come_to_an_end() {
          <http://o.org/c> <http://www.w3.org/2000/01/rdf-schema#subClassOf> _:c .\n"
     );
     assert!(load_reader("o.nt", cycle.as_bytes(), &LoadOptions::default()).is_err());
+}
+
+#[test]
+fn json_ld_that_cannot_be_read() {
+    let remote = r#"{"@context": "https://schema.org", "@id": "http://e.org/a", "name": "A"}"#;
+    assert_eq!(
+        said("g.jsonld", remote),
+        "g.jsonld:1: a context on another server, expected one in the file; \
+         hint: put the context into the file, or write the file as N-Quads"
+    );
+    assert_eq!(said("g.jsonld", "{\n\"a\": }"), "g.jsonld:2: expected value, expected JSON");
+    let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+    assert!(said("g.jsonld", &deep).contains("more than 127 brackets inside each other"));
+    // JSON without its keywords is no JSON-LD.
+    assert!(said("g.json", r#"{"head": "a"}"#).contains("found JSON"));
+}
+
+#[test]
+fn json_ld_forms() {
+    // A list of documents, reverse properties, lists, and terms for keywords.
+    let content = r#"[
+      {"@context": {"id": "@id", "type": "@type", "e": "http://e.org/", "parent": {"@reverse": "e:child"}},
+       "id": "e:a", "type": "e:Person", "parent": {"id": "e:b"}, "e:age": 7},
+      {"@id": "http://e.org/a", "http://e.org/likes": {"@list": [{"@id": "http://e.org/c"}]}}]"#;
+    let (graph, report) = default("g.jsonld", content);
+    let want = ["_:[1] first c", "_:[1] rest nil", "a likes _:[1]", "a type Person", "b child a"];
+    assert_eq!(triples(&graph), want);
+    assert_eq!(report.literals_by_predicate, [("http://e.org/age".to_owned(), 1)]);
+    assert_eq!(graph.display("http://e.org/a"), "e:a");
+}
+
+/// Returns GraphML with these keys and this content.
+fn graphml(keys: &str, graph: &str) -> String {
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+         <graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\" xmlns:y=\"http://www.yworks.com/xml/graphml\">\n\
+         {keys}\n{graph}\n</graphml>\n"
+    )
+}
+
+#[test]
+fn graphml_of_several_programs() {
+    let networkx = graphml(
+        "<key id=\"d0\" for=\"node\" attr.name=\"name\" attr.type=\"string\"/>\
+         <key id=\"d1\" for=\"edge\" attr.name=\"relation\" attr.type=\"string\"><default>knows</default></key>\
+         <key id=\"d2\" for=\"edge\" attr.name=\"weight\" attr.type=\"double\"/>",
+        "<graph edgedefault=\"undirected\"><node id=\"a\"><data key=\"d0\">Ann &amp; co</data></node><node id=\"b\"/>\n\
+         <edge source=\"a\" target=\"b\"><data key=\"d1\">likes</data><data key=\"d2\">0.5</data></edge>\
+         <edge source=\"b\" target=\"a\" directed=\"true\"/></graph>",
+    );
+    let (graph, report) = default("g.graphml", &networkx);
+    assert_eq!(triples(&graph), ["a likes b", "b knows a"]);
+    assert_eq!(label(&graph, "a"), Some("Ann & co"));
+    assert_eq!((report.format, report.undirected, report.labels), (Format::GraphMl, 1, 1));
+    assert_eq!(report.literals_by_predicate, [("weight".to_owned(), 1)]);
+    assert_eq!(report.understood().as_deref(), Some("1 undirected edge read from source to target"));
+
+    let yed = graphml(
+        "<key for=\"node\" id=\"d6\" yfiles.type=\"nodegraphics\"/><key for=\"edge\" id=\"d10\" yfiles.type=\"edgegraphics\"/>",
+        "<graph edgedefault=\"directed\" id=\"G\">\
+         <node id=\"n0\"><data key=\"d6\"><y:ShapeNode><y:NodeLabel visible=\"true\"> Group\n<y:LabelModel/></y:NodeLabel></y:ShapeNode></data>\
+         <graph edgedefault=\"directed\" id=\"n0:\"><node id=\"n0::n0\"/><edge source=\"n0::n0\" target=\"n1\">\
+         <data key=\"d10\"><y:PolyLineEdge><y:EdgeLabel>part of</y:EdgeLabel></y:PolyLineEdge></data></edge></graph></node>\
+         <node id=\"n1\"/><edge source=\"n1\" target=\"n0\"/></graph>",
+    );
+    // By content, whatever the extension of XML.
+    for name in ["g", "g.xml"] {
+        let (graph, _) = default(name, &yed);
+        assert_eq!(triples(&graph), ["n0::n0 part of n1", "n1 edge n0"]);
+        assert_eq!(label(&graph, "n0"), Some("Group"));
+    }
+
+    let neo4j = graphml(
+        "<key id=\"name\" for=\"node\" attr.name=\"name\"/><key id=\"label\" for=\"edge\" attr.name=\"label\"/>",
+        "<graph id=\"G\" edgedefault=\"directed\"><node id=\"n0\" labels=\":Person\"><data key=\"labels\">:Person</data>\
+         <data key=\"name\">Tom</data></node><edge id=\"e0\" source=\"n0\" target=\"n1\" label=\"ACTED_IN\">\
+         <data key=\"label\">ACTED_IN</data></edge></graph>",
+    );
+    let (graph, report) = default("g.graphml", &neo4j);
+    assert_eq!(triples(&graph), ["n0 ACTED_IN n1"]);
+    assert_eq!((label(&graph, "n0"), report.literals), (Some("Tom"), 1));
+
+    let gephi = graphml(
+        "<key attr.name=\"label\" attr.type=\"string\" for=\"node\" id=\"label\"/>\
+         <key attr.name=\"Edge Label\" attr.type=\"string\" for=\"edge\" id=\"edgelabel\"/>",
+        "<graph edgedefault=\"directed\"><node id=\"1\"><data key=\"label\">One</data></node>\
+         <edge id=\"7\" source=\"1\" target=\"2\"><data key=\"edgelabel\">cites</data></edge></graph>",
+    );
+    let (graph, _) = default("g.graphml", &gephi);
+    assert_eq!((triples(&graph), label(&graph, "1")), (vec!["1 cites 2".to_owned()], Some("One")));
+}
+
+#[test]
+fn graphml_with_mistakes() {
+    let edges = "<graph><edge source=\"a\" target=\"b\"/>\n<edge source=\"a\"/></graph>";
+    let bad = graphml("", edges);
+    assert_eq!(said("g.graphml", &bad), "g.graphml:5: found nothing, expected the target of an edge");
+    let lenient = LoadOptions { lenient: true, ..LoadOptions::default() };
+    let (graph, report) = read("g.graphml", &bad, &lenient);
+    assert_eq!((triples(&graph), report.skipped), (vec!["a edge b".to_owned()], 1));
+    let cut = &bad[..bad.len() - 20];
+    assert_eq!(
+        said("g.graphml", &cut.replace("<edge source=\"a\"/>", "")),
+        "g.graphml:5: found the end of the file, expected the end of the element before it"
+    );
+    assert_eq!(said("g.graphml", "<html></html>"), "g.graphml:1: found no element graphml, expected GraphML");
+    let entity = graphml("", "<graph><edge source=\"&x;\" target=\"b\"/></graph>");
+    assert!(said("g.graphml", &entity).starts_with("g.graphml:4: "), "{}", said("g.graphml", &entity));
 }
 
 #[test]

@@ -2,10 +2,13 @@
 
 pub(crate) mod error;
 mod format;
+mod graphml;
 mod obo;
 mod rdf;
 pub(crate) mod rows;
 mod source;
+#[cfg(feature = "sparql")]
+mod sparql;
 
 pub use format::{Format, UnknownFormat};
 
@@ -20,6 +23,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Settings for reading a graph file. With the defaults everything is detected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,7 +46,42 @@ pub struct LoadOptions {
     /// Languages of labels in RDF, the best first, such as `de` or `pt-BR`. `en` stands for `en-GB`
     /// too. Then come labels without a language, then all others. Empty stands for English.
     pub languages: Vec<String>,
+    /// Number of rows to ask a SPARQL endpoint for at a time. `None` stands for 10,000.
+    pub page_size: Option<u32>,
+    /// Counts the rows that a SPARQL endpoint sends, for whoever waits.
+    pub progress: LoadProgress,
 }
+
+/// How far loading is. Clones share the numbers, so that another thread can show them.
+#[derive(Clone, Debug, Default)]
+pub struct LoadProgress(Arc<[AtomicU64; 2]>);
+
+impl LoadProgress {
+    /// Returns the number of rows so far, and of all rows if that is known.
+    pub fn rows(&self) -> (u64, Option<u64>) {
+        let [rows, total] = &*self.0;
+        (rows.load(Relaxed), Some(total.load(Relaxed)).filter(|total| *total > 0))
+    }
+
+    #[cfg(feature = "sparql")]
+    fn expect_rows(&self, total: u64) {
+        self.0[1].store(total, Relaxed);
+    }
+
+    #[cfg(feature = "sparql")]
+    fn add_row(&self) {
+        self.0[0].fetch_add(1, Relaxed);
+    }
+}
+
+/// How far loading is makes no difference between options.
+impl PartialEq for LoadProgress {
+    fn eq(&self, _: &LoadProgress) -> bool {
+        true
+    }
+}
+
+impl Eq for LoadProgress {}
 
 /// What reading the files found. [`LoadReport::adds_up`] says how the counts are related.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +112,9 @@ pub struct LoadReport {
     pub structure: u64,
     /// Number of triples made from the class expressions of an ontology.
     pub derived: u64,
+    /// Number of statements of a SPARQL endpoint left out because they have a blank node, which has
+    /// no lasting name there.
+    pub blank: u64,
     /// Number of terms of an ontology left out because they are obsolete.
     pub obsolete: u64,
     /// Number of named graphs whose triples were merged.
@@ -171,6 +215,7 @@ impl LoadReport {
             about: 0,
             structure: 0,
             derived: 0,
+            blank: 0,
             obsolete: 0,
             graphs: 0,
             undirected: 0,
@@ -182,16 +227,21 @@ impl LoadReport {
     }
 
     /// Tells whether every row is counted once: `rows + derived = triples + duplicates + literals +
-    /// labels + about + structure + skipped`.
+    /// labels + about + structure + blank + skipped`.
     pub fn adds_up(&self) -> bool {
-        let left_out = self.literals + self.labels + self.about + self.structure + self.skipped;
+        let left_out = self.literals + self.labels + self.about + self.structure + self.blank + self.skipped;
         self.rows + self.derived == self.triples + self.duplicates + left_out
     }
 
     /// Counts a literal that is left out.
     pub(crate) fn literal(&mut self, predicate: &str) {
-        self.literals += 1;
-        self.literal_counts.add(predicate);
+        self.add_literals(predicate, 1);
+    }
+
+    /// Counts literals that are left out.
+    pub(crate) fn add_literals(&mut self, predicate: &str, count: u64) {
+        self.literals += count;
+        self.literal_counts.add(predicate, count);
     }
 
     /// Lists what may have gone wrong.
@@ -213,7 +263,12 @@ impl LoadReport {
             header,
             literals,
             counted(self.about, "statement about another statement", "statements about other statements"),
-            counted(self.structure, "statement of a class expression or list", "statements of class expressions and lists"),
+            counted(
+                self.structure,
+                "statement of a class expression or list",
+                "statements of class expressions and lists",
+            ),
+            counted(self.blank, "statement with a blank node", "statements with blank nodes"),
             counted(self.obsolete, "obsolete term", "obsolete terms"),
         ];
         let mut parts: Vec<String> = parts.into_iter().flatten().collect();
@@ -230,7 +285,8 @@ impl LoadReport {
         let parts = [
             counted(self.graphs, "named graph", "named graphs").map(|text| text + " merged"),
             counted(self.derived, "triple", "triples").map(|text| text + " from class expressions"),
-            counted(self.undirected, "undirected edge", "undirected edges").map(|text| text + " read from source to target"),
+            counted(self.undirected, "undirected edge", "undirected edges")
+                .map(|text| text + " read from source to target"),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| parts.join(", "))
@@ -283,13 +339,13 @@ impl LiteralCounts {
     /// Number of properties that a report lists.
     const LISTED: usize = 20;
 
-    fn add(&mut self, predicate: &str) {
+    fn add(&mut self, predicate: &str, more: u64) {
         if let Some(count) = self.counts.get_mut(predicate) {
-            *count += 1;
+            *count += more;
         } else if self.bytes + predicate.len() <= LiteralCounts::MAX_BYTES {
             // A short name takes some memory too.
             self.bytes += predicate.len() + 64;
-            self.counts.insert(predicate.to_owned(), 1);
+            self.counts.insert(predicate.to_owned(), more);
         }
     }
 
@@ -410,7 +466,15 @@ fn read(
         return Err(LoadError::NoColumns { file: source.file.clone(), format: source.format });
     }
     match source.format {
+        #[cfg(feature = "sparql")]
+        Format::Sparql => sparql::read(source, options, report, sink),
+        #[cfg(not(feature = "sparql"))]
+        Format::Sparql => {
+            let file = source.file.clone();
+            Err(LoadError::Endpoint { file, what: error::EndpointError::NotBuilt })
+        }
         Format::Obo => obo::read(source, options, report, sink),
+        Format::GraphMl => graphml::read(source, options, report, sink),
         _ => rdf::read(source, options, report, prefixes, blank_nodes, sink),
     }
 }

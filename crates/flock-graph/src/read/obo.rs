@@ -17,6 +17,7 @@
 use super::rows::{MAX_NAME, MAX_ROW};
 use super::source::Source;
 use super::{LoadOptions, LoadReport, Sink};
+use crate::quote::quote;
 use crate::read::error::{LoadError, RowError};
 use std::borrow::Cow;
 use std::io::{BufRead, BufReader, Read};
@@ -79,7 +80,7 @@ pub(crate) fn read(
 }
 
 fn syntax(found: &str, expected: &'static str) -> RowError {
-    RowError::Syntax { found: found.to_owned(), expected }
+    RowError::Syntax { found: quote(found), expected }
 }
 
 /// Cuts a stream into lines. A line that ends with a backslash goes on in the next.
@@ -211,7 +212,9 @@ impl Stanza {
         }
         let Some(id) = self.id else {
             report.rows += 1;
-            return report.skip(source, self.line, syntax("a stanza without an id", "a line id: ID in it"), options);
+            let found = "a stanza without an id".to_owned();
+            let what = RowError::Syntax { found, expected: "a line with id: in it" };
+            return report.skip(source, self.line, what, options);
         };
         if let Some(name) = self.name.filter(|name| !name.is_empty() && name.len() <= MAX_NAME) {
             report.rows += 1;

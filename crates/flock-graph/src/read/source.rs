@@ -17,6 +17,8 @@ pub(crate) struct Source<'a> {
     pub(crate) file: String,
     pub(crate) format: Format,
     pub(crate) reader: Box<dyn Read + 'a>,
+    /// The address of a SPARQL endpoint, which has no bytes to read.
+    pub(crate) endpoint: Option<String>,
     compression: Option<Compression>,
 }
 
@@ -27,6 +29,9 @@ impl<'a> Source<'a> {
             return Source::new("<stdin>".to_owned(), io::stdin().lock(), options);
         }
         let file = path.display().to_string();
+        if let Some(address) = file.strip_prefix("sparql:") {
+            return Ok(Source::endpoint(address));
+        }
         if path.is_dir() {
             let example = example_in(path);
             return Err(LoadError::Directory { file, example });
@@ -35,6 +40,24 @@ impl<'a> Source<'a> {
             Ok(reader) => Source::new(file, reader, options),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Err(LoadError::NotFound { file }),
             Err(source) => Err(LoadError::Io { file, source }),
+        }
+    }
+
+    /// Names a SPARQL endpoint. Nothing is asked yet.
+    fn endpoint(address: &str) -> Source<'static> {
+        // A password is for the endpoint only.
+        let shown = match address.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?))) {
+            Some((scheme, (user, rest))) if !user.contains(['/', '#', '?']) => {
+                format!("sparql:{scheme}://{}:…@{rest}", user.split(':').next().unwrap_or_default())
+            }
+            _ => format!("sparql:{address}"),
+        };
+        Source {
+            file: shown,
+            format: Format::Sparql,
+            reader: Box::new(io::empty()),
+            endpoint: Some(address.to_owned()),
+            compression: None,
         }
     }
 
@@ -79,7 +102,7 @@ impl<'a> Source<'a> {
         };
         // This format is a placeholder: the bytes must be decompressed before the format can be
         // detected.
-        let mut source = Source { file, format: Format::Tsv, reader, compression };
+        let mut source = Source { file, format: Format::Tsv, reader, endpoint: None, compression };
         let mut head = peek(&mut source.reader, HEAD).map_err(|e| source.failed(e))?;
         if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
             return Err(LoadError::Utf16 { file: source.file });

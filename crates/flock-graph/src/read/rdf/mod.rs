@@ -11,6 +11,7 @@
 //! than they take. An [`ExpansionBudget`] limits how much. `turtle.rs` and `rdfxml.rs` also limit
 //! what the parsers hold in memory.
 
+mod jsonld;
 pub(crate) mod labels;
 mod ontology;
 mod rdfxml;
@@ -102,6 +103,7 @@ pub(crate) fn read(
     blank_nodes.labels.clear();
     let mut statements = StatementSink::new(report, blank_nodes, sink, options);
     match source.format {
+        Format::JsonLd => jsonld::read(source, &mut statements, prefixes)?,
         Format::RdfXml => rdfxml::read(source, &mut statements, prefixes)?,
         Format::Turtle | Format::TriG => turtle::read(source, options, &mut statements, prefixes)?,
         _ => lines(source, &mut statements, options)?,

@@ -7,11 +7,11 @@
 
 use super::{ExpansionBudget, StatementSink, declare, row_error};
 use crate::prefixes::Prefixes;
+use crate::read::Format;
 use crate::read::LoadOptions;
 use crate::read::error::{LoadError, RowError};
 use crate::read::rows::{MAX_NAME, MAX_ROW};
 use crate::read::source::Source;
-use crate::read::Format;
 use oxrdf::{GraphName, NamedOrBlankNode, Quad, Term};
 use oxttl::trig::LowLevelTriGParser;
 use oxttl::turtle::LowLevelTurtleParser;
