@@ -30,7 +30,7 @@ pub use prefixes::Prefixes;
 pub use read::error::{Compression, EndpointError, LoadError, Remedy, RowError};
 pub use read::{
     Format, LoadOptions, LoadProgress, LoadReport, LoadWarning, MaybeHeader, SkippedRow, UnknownFormat,
-    for_each_triple, load, load_many, load_reader,
+    for_each_triple, load, load_many, load_reader, source_name,
 };
 pub use subgraph::{Subgraph, grow};
 pub use topology::mask::{self, Mask};

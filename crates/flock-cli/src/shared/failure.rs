@@ -195,6 +195,7 @@ pub fn hint(remedy: Option<&Remedy>) -> String {
         Remedy::NoColumns => {
             "leave --columns and --header out, or give --format tsv or csv if it is one of these".to_string()
         }
+        Remedy::SmallerPages => "a smaller --page-size, or try again later".to_string(),
         Remedy::FillOrSkip => "fill it in, or leave such rows out with --lenient".to_string(),
         other => other.to_string(),
     };

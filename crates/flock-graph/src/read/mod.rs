@@ -11,6 +11,7 @@ mod source;
 mod sparql;
 
 pub use format::{Format, UnknownFormat};
+pub use source::source_name;
 
 use crate::graph::{Graph, GraphBuilder};
 use crate::near::suggest::split_iri;

@@ -18,6 +18,7 @@ pub(crate) struct Source<'a> {
     pub(crate) format: Format,
     pub(crate) reader: Box<dyn Read + 'a>,
     /// The address of a SPARQL endpoint, which has no bytes to read.
+    #[cfg_attr(not(feature = "sparql"), expect(dead_code, reason = "nobody asks it"))]
     pub(crate) endpoint: Option<String>,
     compression: Option<Compression>,
 }
@@ -28,9 +29,9 @@ impl<'a> Source<'a> {
         if path == Path::new("-") {
             return Source::new("<stdin>".to_owned(), io::stdin().lock(), options);
         }
-        let file = path.display().to_string();
-        if let Some(address) = file.strip_prefix("sparql:") {
-            return Ok(Source::endpoint(address));
+        let file = source_name(path);
+        if let Some(address) = path.to_str().and_then(|path| path.strip_prefix("sparql:")) {
+            return Ok(Source::endpoint(file, address));
         }
         if path.is_dir() {
             let example = example_in(path);
@@ -44,16 +45,9 @@ impl<'a> Source<'a> {
     }
 
     /// Names a SPARQL endpoint. Nothing is asked yet.
-    fn endpoint(address: &str) -> Source<'static> {
-        // A password is for the endpoint only.
-        let shown = match address.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?))) {
-            Some((scheme, (user, rest))) if !user.contains(['/', '#', '?']) => {
-                format!("sparql:{scheme}://{}:…@{rest}", user.split(':').next().unwrap_or_default())
-            }
-            _ => format!("sparql:{address}"),
-        };
+    fn endpoint(file: String, address: &str) -> Source<'static> {
         Source {
-            file: shown,
+            file,
             format: Format::Sparql,
             reader: Box::new(io::empty()),
             endpoint: Some(address.to_owned()),
@@ -155,6 +149,18 @@ impl<'a> Source<'a> {
             Some(compression) => LoadError::Damaged { file, compression, source },
             None => LoadError::Io { file, source },
         }
+    }
+}
+
+/// Returns the name of a graph file or SPARQL endpoint for messages: without a password.
+pub fn source_name(path: &Path) -> String {
+    let name = path.display().to_string();
+    let address = name.strip_prefix("sparql:").and_then(|address| address.split_once("://"));
+    match address.and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?))) {
+        Some((scheme, (user, rest))) if !user.contains(['/', '#', '?']) => {
+            format!("sparql:{scheme}://{}:…@{rest}", user.split(':').next().unwrap_or_default())
+        }
+        _ => name,
     }
 }
 

@@ -40,10 +40,10 @@ pub(crate) fn read(
     statements: &mut StatementSink<'_>,
     prefixes: &mut Prefixes,
 ) -> Result<(), LoadError> {
-    let mut text = Vec::new();
-    let read = source.take_reader().take(MAX_TEXT as u64 + 1).read_to_end(&mut text);
-    read.map_err(|e| source.failed(e))?;
-    if text.len() > MAX_TEXT {
+    let (mut text, mut reader) = (Vec::new(), source.take_reader());
+    reader.by_ref().take(MAX_TEXT as u64).read_to_end(&mut text).map_err(|e| source.failed(e))?;
+    // One byte more would double the memory.
+    if text.len() == MAX_TEXT && reader.read(&mut [0]).map_err(|e| source.failed(e))? > 0 {
         return Err(source.row(1, RowError::TooMany { what: "bytes of JSON-LD", limit: MAX_TEXT }));
     }
     if text.trim_ascii().is_empty() {
