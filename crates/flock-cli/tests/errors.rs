@@ -45,6 +45,14 @@ fn graph_files() {
 }
 
 #[test]
+fn endpoints() {
+    let place = Place::new();
+    let ask = |address: &str, message: &str| fails(&place, &["info", address], message);
+    ask("sparql:localhost", "sparql:localhost: expected an address such as sparql:http://localhost:7878/query");
+    ask("sparql:http://localhost/#g", "sparql:http://localhost/#g: expected #graph=IRI, or nothing, after the address");
+}
+
+#[test]
 fn names() {
     let place = Place::new();
     let predict = |texts: [&'static str; 3]| place.predict(&texts);
@@ -93,6 +101,12 @@ fn options() {
     );
     misuse(&place, &with(&["--columns", "0,1,2"]), "invalid value '0,1,2'");
     misuse(&place, &with(&["--columns", "1,1,2"]), "invalid value '1,1,2'");
+    misuse(
+        &place,
+        &with(&["--language", "en,d e"]),
+        "invalid value 'd e' for '--language <TAGS>': expected language tags",
+    );
+    misuse(&place, &with(&["--page-size", "0"]), "invalid value '0'");
     misuse(&place, &with(&["--header", "--no-header"]), "the argument '--header' cannot be used with '--no-header'");
     let explain = ["explain", "world.tsv", "Portugal", "borders", "Spain"];
     for flag in ["--top", "--updates", "--hide"] {

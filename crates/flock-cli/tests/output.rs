@@ -294,6 +294,27 @@ fn what_is_left_out_is_said() {
     );
 }
 
+/// Literals are counted by their properties, and labels are read.
+#[test]
+fn what_rdf_has_besides_triples_is_said() {
+    let place = Place::new();
+    let turtle = "@prefix : <http://e.org/> .\n@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .\n\
+        :a :r :b ; rdfs:label \"Ann\"@en ; :age 7 ; :note \"x\" , \"y\" .\n:b :r :a ; :size 1 , 2 , 3 ; :age 8 ; :id \"b\" .\n";
+    place.write("g.ttl", turtle);
+    let ran = place.run(&["info", "g.ttl", "--model", "entity.safetensors", "--language", "de,en"]);
+    assert_eq!(ran.err, "note: g.ttl: left out: 8 literals (size 3, age 2, note 2, …)\n");
+    let out = ran.ok();
+    assert!(out.contains("triples       2; literals skipped: 8\nlabels        1\n"), "{out}");
+    assert!(
+        out.contains("literals      3  :size\n              2  :age\n              2  :note\n              1  :id\n"),
+        "{out}"
+    );
+    place.write("g.trig", "@prefix : <http://e.org/> .\n:g { :a :r :b } :h { :b :r :a }\n");
+    let ran = place.run(&["info", "g.trig", "--model", "entity.safetensors"]);
+    assert_eq!(ran.err, "note: g.trig: 2 named graphs merged\n");
+    assert!(ran.ok().contains("(trig)\n"));
+}
+
 #[test]
 fn bad_rows_are_skipped_if_allowed() {
     let place = Place::new();
@@ -377,7 +398,9 @@ fn info_counts_right() {
     // By hand: Lisbon, Madrid, Paris, Reykjavik, Iceland have one neighbour; Portugal, France, Europe three; Spain four;
     // Nowhere none: sum 18 over ten.
     let want = json!({
-        "entities": 10, "relations": 3, "triples": 10, "duplicates": 1, "literals": 0, "skipped": 0,
+        "entities": 10, "relations": 3, "triples": 10, "duplicates": 1, "literals": 0,
+        "literals_by_predicate": [], "labels": 0, "about": 0, "structure": 0, "derived": 0, "blank": 0, "obsolete": 0,
+        "named_graphs": 0, "undirected": 0, "skipped": 0,
         "degree": {"min": 0, "median": 1.0, "mean": 1.8, "max": 4},
         "isolated": 1, "components": 3, "largest_component": 7, "self_loops": 1,
         "top_relations": [

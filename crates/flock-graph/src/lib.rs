@@ -29,11 +29,11 @@ pub use labels::{LabelSet, Labels};
 pub use names::Names;
 pub use near::NameIndex;
 pub use prefixes::Prefixes;
-pub use read::error::{Compression, LoadError, Remedy, RowError};
+pub use read::error::{Compression, EndpointError, LoadError, Remedy, RowError};
 pub use read::labels::LabelReport;
 pub use read::{
-    Format, LoadOptions, LoadReport, LoadWarning, MaybeHeader, SkippedRow, UnknownFormat, for_each_triple, load,
-    load_many, load_reader,
+    Format, LoadOptions, LoadProgress, LoadReport, LoadWarning, MaybeHeader, SkippedRow, UnknownFormat,
+    for_each_triple, load, load_many, load_reader, source_name,
 };
 pub use subgraph::{Subgraph, grow};
 pub use topology::mask::{self, Mask};

@@ -157,6 +157,66 @@ fn little_memory_for_files_that_swell() {
             ),
             "names written out",
         ),
+        ("quoted triples", "g.ttl", format!("<e:a> <e:r> {}", "<<( <e:a> <e:r> ".repeat(1 << 20)), "open brackets"),
+        (
+            "annotations",
+            "g.trig",
+            format!("@prefix : <e:> .\n:a :r :b {}", "{| :a :b ".repeat(1 << 20)),
+            "more than 1024 open brackets",
+        ),
+        (
+            "a long name of a graph",
+            "g.trig",
+            format!("@prefix a: <http://{long}/> .\n{}", each(20_000, &|i| format!("a:{i} {{ _:a <e:r> _:b }}\n"))),
+            "names written out",
+        ),
+        (
+            "a long term of JSON-LD",
+            "g.jsonld",
+            format!(
+                "{{\"@context\": {{\"a\": \"http://{long}/\"}}, \"a:r\": [{}1]}}",
+                each(100_000, &|i| format!("{{\"@id\": \"a:{i}\"}},"))
+            ),
+            "names written out",
+        ),
+        (
+            "terms made of terms",
+            "g.jsonld",
+            format!(
+                "{{\"@context\": {{{}\"a0\": \"http://a.b/\"}}, \"a999:r\": 1}}",
+                each(1000, &|i| format!("\"a{}\": \"a{i}:{}\",", i + 1, &long[..1000]))
+            ),
+            "prefixes made of prefixes",
+        ),
+        (
+            "a long id with many statements",
+            "g.jsonld",
+            format!("{{\"@id\": \"http://{long}/\", \"e:r\": [{}1]}}", "1,".repeat(50_000)),
+            "names written out",
+        ),
+        (
+            "a long property with many values",
+            "g.jsonld",
+            format!("{{\"e:{long}\": [{}1]}}", "1,".repeat(50_000)),
+            "names written out",
+        ),
+        (
+            "copies of a large context",
+            "g.jsonld",
+            format!(
+                "[{{\"@context\": {{{}\"a\": \"e:\"}}, \"a:r\": [{}1]}}]",
+                each(5000, &|i| format!("\"t{i}\": \"e:{i}\",")),
+                "{\"@context\": {}},".repeat(5000)
+            ),
+            "counted for each context",
+        ),
+        (
+            "a stanza without an end",
+            "g.obo",
+            format!("[Term]\nid: A:1\n{}", each(400_000, &|i| format!("relationship: part_of B:{i}\n"))),
+            "bytes in a stanza",
+        ),
+        ("deep GraphML", "g.graphml", "<graphml>".repeat(1 << 20), "more than 1024 elements inside each other"),
         ("a row of tabs", "g.tsv", "\t".repeat(12 << 20), "more than 65536 fields"),
         ("a row of commas", "g.csv", ",".repeat(12 << 20), "more than 65536 fields"),
         ("a row of quotes", "g.csv", "\"\",".repeat(4 << 20), "more than 65536 fields"),
@@ -186,6 +246,17 @@ fn little_memory_for_files_that_swell() {
         ("g.nt", "", 0),
         ("g.ttl", "", 0),
         ("g.rdf", "", 0),
+        ("g.nq", "<a:b> <a:b> <a:b> <a:", b'b'),
+        ("g.trig", "<a:b> { <a:b> <a:r> \"", b'b'),
+        ("g.trig", "", b'<'),
+        ("g.jsonld", "{\"@id\": \"", b'b'),
+        ("g.jsonld", "", b'['),
+        ("g.obo", "[Term]", b'b'),
+        ("g.obo", "", 0),
+        ("g.graphml", "<graphml a=\"", b'b'),
+        ("g.graphml", "<graphml><graph><edge><data>", b'b'),
+        ("g.graphml", "<!--", b'b'),
+        ("g.graphml", "", 0),
     ] {
         let (error, peak) = attack(name, endless(start, byte));
         assert!(matches!(error, LoadError::Row { line: 1, .. }), "{name} {start}: {error}");

@@ -258,7 +258,7 @@ fn nothing_to_load() {
 fn formats_that_cannot_be_told() {
     assert_eq!(
         said(&error("graph", "a b c\n")),
-        "graph: cannot tell the format from the name or the first line; hint: name the format: tsv, csv, nt, ttl or rdfxml"
+        "graph: cannot tell the format from the name or the first line; hint: name the format: tsv, csv, nt, nq, ttl, trig, rdfxml, jsonld, obo or graphml"
     );
     assert_eq!(
         said(&error("graph.tsv", b"PK\x03\x04....")),
@@ -323,7 +323,7 @@ fn rdf_formats_agree() {
     for (name, content, format, blank) in cases {
         let (graph, report) = default(name, content);
         assert_eq!(triples(&graph), rdf_triples(blank), "{name}");
-        assert_eq!((report.format, report.rows, report.literals), (format, 6, 2), "{name}");
+        assert_eq!((report.format, report.rows, report.labels, report.literals), (format, 6, 2, 0), "{name}");
     }
 }
 
@@ -768,14 +768,15 @@ fn first_rows_that_may_be_headers() {
     let (_, report) = read("g.csv", format!("{csv}bad\n"), &lenient());
     assert_eq!(report.warnings().len(), 2);
     assert!(report.warnings()[0].to_string().starts_with("1 of 5 rows skipped as malformed; the first: g.csv:5: "));
-    assert_eq!(default("g.nt", N_TRIPLES).1.left_out().as_deref(), Some("2 literals"));
+    let notes = N_TRIPLES.replace("rdf-schema#label", "rdf-schema#comment");
+    assert_eq!(default("g.nt", notes).1.left_out().as_deref(), Some("2 literals (comment 2)"));
 }
 
 #[test]
 fn json_is_no_graph() {
     let lines = "{\"head\": \"a\", \"relation\": \"r\", \"tail\": \"b\"}\n".repeat(3);
     for name in ["g.json", "g", "g.csv", "g.tsv"] {
-        let want = "found JSON, expected tsv, csv, nt, ttl or rdfxml; \
+        let want = "found JSON, expected tsv, csv, nt, nq, ttl, trig, rdfxml, jsonld, obo or graphml; \
                     hint: write one line per triple: head, relation and tail, with tabs between them";
         assert_eq!(said(&error(name, &lines)), format!("{name}: {want}"));
     }

@@ -2,8 +2,14 @@
 
 #[path = "../../../fuzz/targets/delimited.rs"]
 mod delimited;
+#[path = "../../../fuzz/targets/graphml.rs"]
+mod graphml;
 #[path = "../../../fuzz/targets/names.rs"]
 mod names;
+#[path = "../../../fuzz/targets/obo.rs"]
+mod obo;
+#[path = "../../../fuzz/targets/quads.rs"]
+mod quads;
 #[path = "../../../fuzz/targets/rdf.rs"]
 mod rdf;
 
@@ -36,4 +42,19 @@ fn seeds_of_names() {
 #[test]
 fn seeds_of_rdf() {
     each("rdf", rdf::run);
+}
+
+#[test]
+fn seeds_of_quads() {
+    each("quads", quads::run);
+}
+
+#[test]
+fn seeds_of_obo() {
+    each("obo", obo::run);
+}
+
+#[test]
+fn seeds_of_graphml() {
+    each("graphml", graphml::run);
 }

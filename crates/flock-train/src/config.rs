@@ -341,7 +341,7 @@ impl TrainConfig {
         }
         rule(!self.data.graphs.is_empty(), "data.graphs", "expected at least one dataset directory or graph file")?;
         let format = self.data.format.as_deref().map(str::parse::<Format>);
-        rule(!matches!(format, Some(Err(_))), "data.format", "expected tsv, csv, nt, ttl or rdfxml")?;
+        rule(!matches!(format, Some(Err(_))), "data.format", &format!("expected {}", Format::words()))?;
         let distinct = |[h, r, t]: [usize; 3]| h.min(r).min(t) > 0 && h != r && r != t && h != t;
         rule(
             self.data.columns.is_none_or(distinct),
@@ -411,7 +411,7 @@ impl TrainConfig {
             columns: self.data.columns.map(|columns| columns.map(|c| c - 1)),
             header: self.data.header,
             lenient: self.data.lenient,
-            max_bytes: None,
+            ..LoadOptions::default()
         }
     }
 }

@@ -65,6 +65,14 @@ struct GraphShape {
     labels: LabelCounts,
     duplicates: u64,
     literals: u64,
+    literals_by_predicate: Vec<PredicateCount>,
+    about: u64,
+    structure: u64,
+    derived: u64,
+    blank: u64,
+    obsolete: u64,
+    named_graphs: u64,
+    undirected: u64,
     skipped: u64,
     degree: Degrees,
     isolated: usize,
@@ -89,6 +97,13 @@ struct Degrees {
 struct LabelCounts {
     entities: usize,
     relations: usize,
+}
+
+/// A property and the number of its literals.
+#[derive(Serialize)]
+struct PredicateCount {
+    name: String,
+    literals: u64,
 }
 
 /// A relation and how often it occurs.
@@ -123,7 +138,7 @@ pub fn run(args: InfoArgs) -> Result<(), Failure> {
     let predictor = args.model.predictor()?;
     let (graph, loaded) = load::graph(&args.graph)?;
     let report = InfoReport {
-        file: args.graph.graph.display().to_string(),
+        file: flock_kg::graph::source_name(&args.graph.graph),
         format: loaded.format.to_string(),
         graph: GraphShape::new(&graph, &loaded),
         query: QueryCost::measure(&graph, &predictor)?,
@@ -161,6 +176,16 @@ impl GraphShape {
             labels: LabelCounts { entities: labels(NameKind::Entity), relations: labels(NameKind::Relation) },
             duplicates: loaded.duplicates,
             literals: loaded.literals,
+            literals_by_predicate: (loaded.literals_by_predicate.iter())
+                .map(|(name, literals)| PredicateCount { name: name.clone(), literals: *literals })
+                .collect(),
+            about: loaded.about,
+            structure: loaded.structure,
+            derived: loaded.derived,
+            blank: loaded.blank,
+            obsolete: loaded.obsolete,
+            named_graphs: loaded.graphs,
+            undirected: loaded.undirected,
             skipped: loaded.skipped,
             degree: Degrees::new(topology),
             isolated: (0..topology.num_nodes()).filter(|&v| topology.degree(v) == 0).count(),
@@ -273,14 +298,30 @@ impl InfoReport {
         row("graph", format!("{} ({})", self.file, self.format));
         row("entities", grouped(g.entities.into()));
         row("relations", grouped(g.relations.into()));
-        let left_out =
-            [(g.duplicates, "duplicates dropped"), (g.literals, "literals skipped"), (g.skipped, "bad rows skipped")];
+        let left_out = [
+            (g.derived, "from class expressions"),
+            (g.undirected, "undirected"),
+            (g.named_graphs, "named graphs merged"),
+            (g.duplicates, "duplicates dropped"),
+            (g.literals, "literals skipped"),
+            (g.about, "statements about statements skipped"),
+            (g.structure, "statements of class expressions and lists skipped"),
+            (g.blank, "statements with blank nodes skipped"),
+            (g.obsolete, "obsolete terms skipped"),
+            (g.skipped, "bad rows skipped"),
+        ];
         let left_out = left_out.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("; {what}: {}", grouped(*n)));
         row("triples", format!("{}{}", grouped(g.triples as u64), left_out.collect::<String>()));
         if g.labels.entities + g.labels.relations > 0 {
             let of = |labels: usize, all: u32| format!("{} of {}", grouped(labels as u64), grouped(all.into()));
             let (entities, relations) = (of(g.labels.entities, g.entities), of(g.labels.relations, g.relations));
             row("labels", format!("{entities} entities, {relations} relations"));
+        }
+        let counts: Vec<String> = g.literals_by_predicate.iter().map(|p| grouped(p.literals)).collect();
+        let width = counts.first().map_or(0, String::len);
+        for (i, (count, property)) in counts.iter().zip(&g.literals_by_predicate).enumerate() {
+            let name = graph.display(&property.name);
+            row(if i == 0 { "literals" } else { "" }, format!("{count:>width$}  {}", printable(&name)));
         }
         let d = &g.degree;
         row(

@@ -102,8 +102,8 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
             return Err(Failure::Misuse("serve", "--labels are for a GRAPH, and none is given".to_string()));
         }
         None if args.reading.is_given() => {
-            let message =
-                "--format, --columns, --header, --no-header and --lenient say how to read a GRAPH, and none is given";
+            let message = "--format, --columns, --header, --no-header, --lenient, --language and --page-size say how to read a \
+                 GRAPH, and none is given";
             return Err(Failure::Misuse("serve", message.to_string()));
         }
         None => ("countries (bundled)".to_string(), bundled::graph().map_err(error)?, None, Calibrations::default()),

@@ -11,7 +11,7 @@ use flock_kg::eval::datasets::fetch::FetchError;
 use flock_kg::eval::datasets::{DatasetError, DatasetRemedy, Split, UnknownDataset};
 use flock_kg::eval::partial::PartialError;
 use flock_kg::eval::{EvalError, EvalRemedy};
-use flock_kg::graph::{LoadError, Remedy};
+use flock_kg::graph::{Format, LoadError, Remedy};
 use flock_kg::train::{TrainError, TrainRemedy};
 use flock_kg::{AskError, AskRemedy, PredictorError};
 use serde::Serialize;
@@ -201,7 +201,7 @@ pub fn hint(remedy: Option<&Remedy>) -> String {
             "jq -r '[.head, .relation, .tail] | @tsv' makes lines of objects; or name the --format".to_string()
         }
         Remedy::SayHeader => "--header if it is, --no-header if it is a triple".to_string(),
-        Remedy::NameFormat => "--format tsv, csv, nt, ttl or rdfxml".to_string(),
+        Remedy::NameFormat => format!("--format {}", Format::words()),
         Remedy::Format { format, why } => format!("--format {format} ({why})"),
         Remedy::Columns { columns: [h, r, t], or_quote } => {
             let quote = if *or_quote { ", or quote names that contain commas" } else { "" };
@@ -211,6 +211,7 @@ pub fn hint(remedy: Option<&Remedy>) -> String {
         Remedy::NoColumns => {
             "leave --columns and --header out, or give --format tsv or csv if it is one of these".to_string()
         }
+        Remedy::SmallerPages => "a smaller --page-size, or try again later".to_string(),
         Remedy::FillOrSkip => "fill it in, or leave such rows out with --lenient".to_string(),
         other => other.to_string(),
     };
@@ -327,7 +328,7 @@ mod tests {
                 "graph",
                 b"a b c\n",
                 &plain,
-                "cannot tell the format from the name or the first line; hint: --format tsv, csv, nt, ttl or rdfxml",
+                "cannot tell the format from the name or the first line; hint: --format tsv, csv, nt, nq, ttl, trig, rdfxml, jsonld, obo or graphml",
             ),
             ("g.tsv", b"PK\x03\x04..", &plain, "found zip data, expected text, gzip or zstd; hint: unpack it first"),
             (

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use flock_kg::graph::{self, Format, Graph, LoadOptions, LoadReport};
+use flock_kg::graph::{self, Format, Graph, LoadOptions, LoadProgress, LoadReport};
 
 use crate::shared::failure::{Failure, error, hint};
 use crate::shared::table::grouped;
@@ -16,7 +16,8 @@ const READING: &str = "Reading the graph";
 /// A graph file and how to read it.
 #[derive(clap::Args, Debug)]
 pub struct GraphArgs {
-    /// Graph file: TSV, CSV, N-Triples, Turtle or RDF/XML, plain or packed (.gz, .zst); - for standard input
+    /// Graph file: TSV, CSV, RDF in any syntax, OBO, OWL or GraphML, plain or packed (.gz, .zst); - for standard
+    /// input; sparql:URL for a SPARQL endpoint
     #[arg(value_name = "GRAPH")]
     pub graph: PathBuf,
     #[command(flatten)]
@@ -38,8 +39,8 @@ pub struct LabelArgs {
 #[derive(clap::Args, Debug)]
 pub struct ReadingArgs {
     /// Format of the graph file [default: by its name, else by its first lines]
-    #[arg(long, help_heading = READING, value_parser = PossibleValuesParser::new(["tsv", "csv", "nt", "ttl", "rdfxml"])
-        .try_map(|s| s.parse::<Format>()))]
+    #[arg(long, help_heading = READING, value_parser = PossibleValuesParser::new(
+        Format::ALL.map(|format| format.to_string())).try_map(|s| s.parse::<Format>()))]
     pub format: Option<Format>,
     /// Columns of head, relation and tail in TSV or CSV, counted from 1
     #[arg(long, help_heading = READING, value_name = "H,R,T", value_parser = columns)]
@@ -53,12 +54,19 @@ pub struct ReadingArgs {
     /// Skip malformed rows and count them, instead of stopping at the first
     #[arg(long, help_heading = READING)]
     pub lenient: bool,
+    /// Languages of labels in RDF, the best first, such as de,en [default: en]
+    #[arg(long, help_heading = READING, value_name = "TAGS", value_delimiter = ',', value_parser = language)]
+    pub language: Vec<String>,
+    /// Rows to ask a SPARQL endpoint for at a time [default: 10000]
+    #[arg(long, help_heading = READING, value_name = "ROWS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub page_size: Option<u32>,
 }
 
 impl ReadingArgs {
     /// Whether anything was said.
     pub fn is_given(&self) -> bool {
-        self.format.is_some() || self.columns.is_some() || self.header || self.no_header || self.lenient
+        let told = self.format.is_some() || self.columns.is_some() || self.header || self.no_header || self.lenient;
+        told || !self.language.is_empty() || self.page_size.is_some()
     }
 
     /// The same for the loader.
@@ -68,9 +76,18 @@ impl ReadingArgs {
             lenient: self.lenient,
             header: if self.header { Some(true) } else { self.no_header.then_some(false) },
             columns: self.columns,
-            max_bytes: None,
+            languages: self.language.clone(),
+            page_size: self.page_size,
+            ..LoadOptions::default()
         }
     }
+}
+
+fn language(text: &str) -> Result<String, String> {
+    let tag = text.trim();
+    let good = |part: &str| (1..=8).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_alphanumeric());
+    let rule = || "expected language tags such as en, de or pt-BR, with commas between them".to_string();
+    if tag.split('-').all(good) { Ok(tag.to_string()) } else { Err(rule()) }
 }
 
 fn columns(text: &str) -> Result<[usize; 3], String> {
@@ -83,11 +100,15 @@ fn columns(text: &str) -> Result<[usize; 3], String> {
 
 /// Loads the graph and says on standard error what was left out, and what looks wrong.
 pub fn graph(args: &GraphArgs) -> Result<(Graph, LoadReport), Failure> {
-    let name = args.graph.display().to_string();
-    let loaded = patiently(&format!("loading {name} …"), || graph::load(&args.graph, &args.reading.options()));
+    let name = graph::source_name(&args.graph);
+    let options = args.reading.options();
+    let loaded = patiently(&format!("loading {name} …"), &options.progress, || graph::load(&args.graph, &options));
     let (graph, report) = loaded.map_err(error)?;
     if let Some(what) = report.left_out() {
         say!("note: {name}: left out: {what}");
+    }
+    if let Some(what) = report.understood() {
+        say!("note: {name}: {what}");
     }
     for warning in report.warnings() {
         say!("warning: {warning}{}", hint(warning.remedy().as_ref()));
@@ -115,18 +136,21 @@ fn labelled(graph: &Graph, path: &Path) -> Result<Graph, Failure> {
     Ok(graph)
 }
 
-/// Runs `work`; if that takes more than a second and someone is watching, says what is going on.
-fn patiently<T>(what: &str, work: impl FnOnce() -> T) -> T {
+/// Runs `work`; if that takes more than a second and someone is watching, says what is going on, and how far it is.
+fn patiently<T>(what: &str, progress: &LoadProgress, work: impl FnOnce() -> T) -> T {
     if !std::io::stderr().is_terminal() {
         return work();
     }
     let (done, wait) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            if wait.recv_timeout(Duration::from_secs(1)) == Err(mpsc::RecvTimeoutError::Timeout) {
-                let mut err = std::io::stderr();
-                let _ = write!(err, "{what}").and_then(|()| err.flush());
-                let _ = wait.recv();
+            let mut err = std::io::stderr();
+            let mut shown = false;
+            while wait.recv_timeout(Duration::from_secs(1)) == Err(mpsc::RecvTimeoutError::Timeout) {
+                let _ = write!(err, "\r\x1b[K{what}{}", so_far(progress.rows())).and_then(|()| err.flush());
+                shown = true;
+            }
+            if shown {
                 let _ = write!(err, "\r\x1b[K");
             }
         });
@@ -134,4 +158,13 @@ fn patiently<T>(what: &str, work: impl FnOnce() -> T) -> T {
         drop(done);
         result
     })
+}
+
+/// How many rows there are, if they are counted.
+fn so_far((rows, total): (u64, Option<u64>)) -> String {
+    match total {
+        _ if rows == 0 => String::new(),
+        Some(total) => format!(" {} of {} triples", grouped(rows), grouped(total)),
+        None => format!(" {} triples", grouped(rows)),
+    }
 }

@@ -75,7 +75,7 @@ pub enum LoadError {
         found: &'static str,
     },
     /// The text is JSON.
-    #[error("{file}: found JSON, expected tsv, csv, nt, ttl or rdfxml")]
+    #[error("{file}: found JSON, expected {}", Format::words())]
     Json {
         /// The file, as the caller named it.
         file: String,
@@ -124,6 +124,14 @@ pub enum LoadError {
         /// Number of malformed rows left out.
         skipped: u64,
     },
+    /// A SPARQL endpoint gave no graph.
+    #[error("{file}: {what}")]
+    Endpoint {
+        /// The endpoint, as the caller named it, without a password.
+        file: String,
+        /// What happened.
+        what: EndpointError,
+    },
     /// The graph is too large for its index.
     #[error("{files}: {source}")]
     TooLarge {
@@ -147,6 +155,7 @@ impl LoadError {
             LoadError::UnknownFormat { .. } => Some(Remedy::NameFormat),
             LoadError::NoColumns { .. } => Some(Remedy::NoColumns),
             LoadError::Row { what, .. } => what.remedy(),
+            LoadError::Endpoint { what, .. } => what.remedy(),
             LoadError::Io { .. } | LoadError::TooMuch { .. } | LoadError::Empty { .. } | LoadError::TooLarge { .. } => {
                 None
             }
@@ -156,9 +165,99 @@ impl LoadError {
     pub(crate) fn from_graph(files: String, error: GraphError, report: &crate::read::LoadReport) -> Self {
         match error {
             GraphError::Empty => {
-                LoadError::Empty { files, rows: report.rows, literals: report.literals, skipped: report.skipped }
+                let literals = report.literals + report.labels;
+                LoadError::Empty { files, rows: report.rows, literals, skipped: report.skipped }
             }
             GraphError::Topology(source) => LoadError::TooLarge { files, source },
+        }
+    }
+}
+
+/// Why a SPARQL endpoint gave no graph.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EndpointError {
+    /// This build has no SPARQL.
+    #[error("this build cannot ask SPARQL endpoints")]
+    NotBuilt,
+    /// The address is not one of the web.
+    #[error("expected an address such as sparql:http://localhost:7878/query")]
+    Address,
+    /// What follows `#` does not name a graph.
+    #[error("expected #graph=IRI, or nothing, after the address")]
+    GraphName,
+    /// No answer at all.
+    #[error("the endpoint cannot be reached: {}", shown(.reason))]
+    Unreachable {
+        /// The error of the connection.
+        reason: String,
+    },
+    /// The endpoint refused a query.
+    #[error("the endpoint answered with status {status}: {}", shown(.said))]
+    Status {
+        /// The HTTP status.
+        status: u16,
+        /// The beginning of what it said.
+        said: String,
+    },
+    /// The answer is not a result of SPARQL.
+    #[error("the endpoint sent {}, expected results of SPARQL; it begins: {}", shown(.media_type), shown(.said))]
+    NoResults {
+        /// The type of the answer.
+        media_type: String,
+        /// Its beginning.
+        said: String,
+    },
+    /// The answer ends early or has a mistake.
+    #[error("the answer of the endpoint is broken: {}", shown(.reason))]
+    Broken {
+        /// The error of the parser.
+        reason: String,
+    },
+    /// A request failed again and again.
+    #[error("{last} ({tries} tries)")]
+    GaveUp {
+        /// Number of requests.
+        tries: u32,
+        /// What happened the last time.
+        last: Box<EndpointError>,
+    },
+    /// The endpoint sent fewer triples than it has.
+    #[error("the endpoint has {total} triples, but sent {rows}")]
+    Incomplete {
+        /// Number of triples received.
+        rows: u64,
+        /// Number of triples that it counted.
+        total: u64,
+    },
+    /// A name is too long.
+    #[error("found a name of more than {} KiB, expected a shorter one", crate::read::rows::MAX_NAME >> 10)]
+    LongName,
+    /// There are no triples of IRIs.
+    #[error("no triples, expected at least one with an IRI on both sides")]
+    NoTriples {
+        /// Some named graphs of the endpoint.
+        graphs: Vec<String>,
+    },
+}
+
+impl EndpointError {
+    /// Returns what to do about it, if something is known to help.
+    pub fn remedy(&self) -> Option<Remedy> {
+        match self {
+            EndpointError::NotBuilt => Some(Remedy::Write("export the graph to a file, such as N-Triples")),
+            EndpointError::Incomplete { .. } => {
+                Some(Remedy::Write("ask for one named graph (#graph=IRI), or download the graph as a file"))
+            }
+            EndpointError::NoTriples { graphs } => graphs.first().map(|graph| Remedy::NameGraph(graph.clone())),
+            EndpointError::GaveUp { last, .. } => match &**last {
+                EndpointError::Unreachable { .. } => {
+                    Some(Remedy::Write("check that the endpoint runs at this address"))
+                }
+                _ => Some(Remedy::SmallerPages),
+            },
+            EndpointError::NoResults { .. } => Some(Remedy::Write("check that this is the address for queries")),
+            _ => None,
         }
     }
 }
@@ -235,6 +334,14 @@ pub enum RowError {
         /// Greatest number that is accepted.
         limit: usize,
     },
+    /// A line or element that does not follow the rules of its format.
+    #[error("found {}, expected {expected}", shown(.found))]
+    Syntax {
+        /// What the file has there.
+        found: String,
+        /// What the format has there.
+        expected: &'static str,
+    },
     /// A syntax error in an RDF file, in the words of the RDF parser.
     #[error("{}", shown(.message))]
     Rdf {
@@ -262,7 +369,7 @@ impl RowError {
                 Some(Remedy::Write("shorten the namespaces and entities, or write the file as N-Triples"))
             }
             RowError::TooMany { .. } => Some(Remedy::Write("write the file as N-Triples")),
-            RowError::TooLong | RowError::ManyFields | RowError::LongName => None,
+            RowError::TooLong | RowError::ManyFields | RowError::LongName | RowError::Syntax { .. } => None,
         }
     }
 }
@@ -312,6 +419,10 @@ pub enum Remedy {
     /// Fill in the field, or leave out malformed rows
     /// ([`LoadOptions::lenient`](crate::LoadOptions::lenient)).
     FillOrSkip,
+    /// Ask for this named graph of an endpoint.
+    NameGraph(String),
+    /// Ask for fewer rows at a time ([`LoadOptions::page_size`](crate::LoadOptions::page_size)).
+    SmallerPages,
     /// Write the file in a different way, as described.
     Write(&'static str),
 }
@@ -328,7 +439,7 @@ impl fmt::Display for Remedy {
                 f.write_str("write one line per triple: head, relation and tail, with tabs between them")
             }
             Remedy::SayHeader => f.write_str("say whether the first row names the columns"),
-            Remedy::NameFormat => f.write_str("name the format: tsv, csv, nt, ttl or rdfxml"),
+            Remedy::NameFormat => write!(f, "name the format: {}", Format::words()),
             Remedy::Format { format, why } => write!(f, "read it as {format} ({why})"),
             Remedy::Columns { columns: [h, r, t], or_quote } => {
                 let [h, r, t] = [h + 1, r + 1, t + 1];
@@ -340,6 +451,8 @@ impl fmt::Display for Remedy {
                 f.write_str("choose no columns and no header, or read it as tsv or csv if it is one of these")
             }
             Remedy::FillOrSkip => f.write_str("fill it in, or leave malformed rows out"),
+            Remedy::NameGraph(graph) => write!(f, "name a graph, such as #graph={}", shown(graph)),
+            Remedy::SmallerPages => f.write_str("ask for fewer rows at a time, or try again later"),
             Remedy::Write(how) => f.write_str(how),
         }
     }

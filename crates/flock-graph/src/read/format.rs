@@ -16,12 +16,50 @@ pub enum Format {
     Turtle,
     /// RDF/XML.
     RdfXml,
+    /// RDF N-Quads.
+    NQuads,
+    /// RDF TriG.
+    TriG,
+    /// RDF as JSON-LD.
+    JsonLd,
+    /// An ontology in the OBO format.
+    Obo,
+    /// GraphML.
+    GraphMl,
+    /// The answers of a SPARQL endpoint. It is named by `sparql:URL`, not by a word.
+    Sparql,
 }
 
 impl Format {
+    /// The formats that a file may have, by their words.
+    pub const ALL: [Format; 10] = [
+        Format::Tsv,
+        Format::Csv,
+        Format::NTriples,
+        Format::NQuads,
+        Format::Turtle,
+        Format::TriG,
+        Format::RdfXml,
+        Format::JsonLd,
+        Format::Obo,
+        Format::GraphMl,
+    ];
+
+    /// Lists the words of all formats: `tsv, csv or nt`.
+    pub fn words() -> String {
+        let words = Format::ALL.map(|format| format.to_string());
+        let (last, others) = words.split_last().expect("there are formats");
+        format!("{} or {last}", others.join(", "))
+    }
+
     /// Tells whether names are IRIs.
     pub fn is_rdf(self) -> bool {
-        !matches!(self, Format::Tsv | Format::Csv)
+        !self.has_columns() && !matches!(self, Format::Obo | Format::GraphMl)
+    }
+
+    /// Tells whether the format has columns and may have a header.
+    pub fn has_columns(self) -> bool {
+        matches!(self, Format::Tsv | Format::Csv)
     }
 
     /// Recognises a format by the extension of a file's name, ignoring `.gz` and `.zst`.
@@ -35,8 +73,31 @@ impl Format {
             "nt" | "ntriples" => Some(Format::NTriples),
             "ttl" | "turtle" => Some(Format::Turtle),
             "rdf" | "owl" | "xml" | "rdfxml" => Some(Format::RdfXml),
+            "nq" | "nquads" => Some(Format::NQuads),
+            "trig" => Some(Format::TriG),
+            "jsonld" => Some(Format::JsonLd),
+            "obo" => Some(Format::Obo),
+            "graphml" => Some(Format::GraphMl),
             _ => None,
         }
+    }
+
+    /// Corrects the format that the name of a file shows, by its content. Ontologies in any syntax
+    /// are called `.owl` or `.rdf`, and GraphML may be called `.xml`.
+    pub(crate) fn corrected(self, head: &[u8]) -> Format {
+        let xml = self == Format::RdfXml;
+        let other = || Format::sniff(head).filter(|f| !f.has_columns());
+        if xml { other().unwrap_or(self) } else { self }
+    }
+
+    /// Tells whether JSON (see [`Format::is_json`]) is JSON-LD: one of its first keys is a keyword.
+    pub(crate) fn is_json_ld(head: &[u8]) -> bool {
+        let text = String::from_utf8_lossy(head);
+        let keyword = |word: &&str| {
+            let mut places = text.match_indices(*word).map(|(at, _)| &text[at + word.len()..]);
+            places.any(|rest| rest.trim_start().starts_with(':'))
+        };
+        ["\"@context\"", "\"@graph\"", "\"@id\"", "\"@type\""].iter().any(|word| keyword(&word))
     }
 
     /// Tells whether a file begins like JSON: with an object that has a key, or an array of
@@ -85,20 +146,57 @@ impl Format {
             let start = rdf.get(..word.len());
             start.is_some_and(|s| s.eq_ignore_ascii_case(word))
         };
-        if begins("<?xml") || begins("<rdf:") || begins("<!DOCTYPE") {
-            return Some(Format::RdfXml);
+        if begins("<?xml") || begins("<rdf:") || begins("<!DOCTYPE") || begins("<!--") || begins("<graphml") {
+            let graphml = text.contains("<graphml") || text.contains(":graphml");
+            return Some(if graphml { Format::GraphMl } else { Format::RdfXml });
         }
-        if begins("@prefix") || begins("@base") || begins("PREFIX ") || begins("BASE ") {
-            return Some(Format::Turtle);
+        if begins("@prefix") || begins("@base") || begins("PREFIX ") || begins("BASE ") || begins("@version") {
+            return Some(if has_graph_block(&text) { Format::TriG } else { Format::Turtle });
         }
         if (rdf.starts_with('<') || rdf.starts_with("_:")) && rdf.ends_with('.') {
-            return Some(Format::NTriples);
+            return Some(if is_quad(rdf) { Format::NQuads } else { Format::NTriples });
+        }
+        if begins("GRAPH ") && rdf.ends_with('{') {
+            return Some(Format::TriG);
+        }
+        let obo = |line: &str| line.starts_with("format-version:") || matches!(line, "[Term]" | "[Typedef]");
+        if tabs == 0 && (obo(first) || first.starts_with('!') && lines.take(100).any(obo)) {
+            return Some(Format::Obo);
         }
         if tabs >= 1 {
             return Some(Format::Tsv);
         }
         (first.matches(',').count() >= 2).then_some(Format::Csv)
     }
+}
+
+/// Tells whether a line of N-Triples or N-Quads has a graph after the object.
+fn is_quad(line: &str) -> bool {
+    let line = line.trim_end_matches('.').trim_end();
+    // What follows the last quote is a language or datatype, and a graph.
+    let (terms, before) = match line.rfind('"') {
+        Some(quote) => (line[quote + 1..].split_whitespace().count(), 2),
+        None => (line.split_whitespace().count(), 3),
+    };
+    let suffix = line.rfind('"').is_some_and(|quote| line[quote + 1..].starts_with(['@', '^']));
+    match before {
+        2 => terms > usize::from(suffix),
+        _ => terms == 4,
+    }
+}
+
+/// Tells whether some line opens the block of a graph, as only TriG has it: `NAME {` or `GRAPH NAME
+/// {`. An annotation of Turtle begins with `{|`.
+fn has_graph_block(text: &str) -> bool {
+    let opens = |line: &str| {
+        let Some((name, rest)) = line.trim_start().split_once('{') else { return false };
+        let name = name.trim();
+        let words = name.split_whitespace().count();
+        let graph = name.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("GRAPH "));
+        let plain = !name.contains(['"', '\'', '#']) || name.starts_with('<') && name.ends_with('>');
+        !rest.starts_with('|') && plain && (words <= 1 || words == 2 && graph)
+    };
+    text.lines().any(opens)
 }
 
 impl fmt::Display for Format {
@@ -109,13 +207,19 @@ impl fmt::Display for Format {
             Format::NTriples => "nt",
             Format::Turtle => "ttl",
             Format::RdfXml => "rdfxml",
+            Format::NQuads => "nq",
+            Format::TriG => "trig",
+            Format::JsonLd => "jsonld",
+            Format::Obo => "obo",
+            Format::GraphMl => "graphml",
+            Format::Sparql => "sparql",
         })
     }
 }
 
 /// The name of a format that is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown format \"{}\"; expected tsv, csv, nt, ttl or rdfxml", crate::quote::shown(.0))]
+#[error("unknown format \"{}\"; expected {}", crate::quote::shown(.0), Format::words())]
 pub struct UnknownFormat(pub String);
 
 impl FromStr for Format {
@@ -128,6 +232,11 @@ impl FromStr for Format {
             "nt" | "ntriples" | "n-triples" => Ok(Format::NTriples),
             "ttl" | "turtle" => Ok(Format::Turtle),
             "rdf" | "xml" | "rdfxml" | "rdf/xml" => Ok(Format::RdfXml),
+            "nq" | "nquads" | "n-quads" => Ok(Format::NQuads),
+            "trig" => Ok(Format::TriG),
+            "jsonld" | "json-ld" => Ok(Format::JsonLd),
+            "obo" => Ok(Format::Obo),
+            "graphml" => Ok(Format::GraphMl),
             _ => Err(UnknownFormat(text.to_owned())),
         }
     }
@@ -144,6 +253,11 @@ mod tests {
         assert_eq!(Format::from_name("x.nt.zst"), Some(Format::NTriples));
         assert_eq!(Format::from_name("x.ttl"), Some(Format::Turtle));
         assert_eq!(Format::from_name("x.owl"), Some(Format::RdfXml));
+        assert_eq!(Format::from_name("x.nq.gz"), Some(Format::NQuads));
+        assert_eq!(Format::from_name("x.trig"), Some(Format::TriG));
+        assert_eq!(Format::from_name("x.jsonld"), Some(Format::JsonLd));
+        assert_eq!(Format::from_name("go-basic.obo"), Some(Format::Obo));
+        assert_eq!(Format::from_name("x.graphml"), Some(Format::GraphMl));
         assert_eq!(Format::from_name("train.txt"), None);
         assert_eq!(Format::from_name("dir.tsv/train"), None);
         assert_eq!(Format::from_name("tsv"), None);
@@ -161,8 +275,30 @@ mod tests {
         assert_eq!(sniff("# by hand\n\n@prefix a: <b:> .\n"), Some(Format::Turtle));
         assert_eq!(sniff("prefix a: <b:>\n"), Some(Format::Turtle));
         assert_eq!(sniff("<?xml version=\"1.0\"?>\n<rdf:RDF>"), Some(Format::RdfXml));
+        assert_eq!(sniff("<!-- made by hand. -->\n<rdf:RDF>"), Some(Format::RdfXml));
+        assert_eq!(sniff("<?xml version=\"1.0\"?>\n<graphml xmlns=\"g\">"), Some(Format::GraphMl));
+        assert_eq!(sniff("<a:b> <a:c> <a:d> <a:g> .\n"), Some(Format::NQuads));
+        assert_eq!(sniff("<a:b> <a:c> \"d e f\"@en <a:g> .\n"), Some(Format::NQuads));
+        assert_eq!(sniff("<a:b> <a:c> \"d e f\"^^<a:t> .\n"), Some(Format::NTriples));
+        assert_eq!(sniff("<a:b> <a:c> \"d\" .\n"), Some(Format::NTriples));
+        assert_eq!(sniff("@prefix a: <b:> .\na:g {\n a:b a:c a:d }\n"), Some(Format::TriG));
+        assert_eq!(sniff("@prefix a: <b:> .\ngraph a:g { a:b a:c a:d }\n"), Some(Format::TriG));
+        assert_eq!(sniff("@prefix a: <b:> .\na:b a:c a:d {| a:e a:f |} .\n"), Some(Format::Turtle));
+        assert_eq!(sniff("@prefix a: <b:> .\na:b a:c \"{ d }\" .\n"), Some(Format::Turtle));
+        assert_eq!(sniff("format-version: 1.2\nontology: go\n\n[Term]\n"), Some(Format::Obo));
         assert_eq!(sniff("a b c\n"), None);
         assert_eq!(sniff(""), None);
+    }
+
+    #[test]
+    fn names_that_fit_several_formats() {
+        let owl = |text: &str| Format::RdfXml.corrected(text.as_bytes());
+        assert_eq!(owl("@prefix a: <b:> .\n"), Format::Turtle);
+        assert_eq!(owl("<?xml version=\"1.0\"?>\n<graphml>"), Format::GraphMl);
+        assert_eq!(owl("<Thing/>"), Format::RdfXml);
+        assert_eq!(Format::Turtle.corrected(b"<a:b> <a:c> <a:d> ."), Format::Turtle);
+        assert!(Format::is_json_ld(b"{\"@context\": {}}"));
+        assert!(!Format::is_json_ld(b"{\"head\": \"@id\"}"));
     }
 
     #[test]
@@ -193,10 +329,11 @@ mod tests {
 
     #[test]
     fn by_word() {
-        for format in [Format::Tsv, Format::Csv, Format::NTriples, Format::Turtle, Format::RdfXml] {
+        for format in Format::ALL {
             assert_eq!(format.to_string().parse(), Ok(format));
         }
         let error = "json".parse::<Format>().unwrap_err().to_string();
-        assert_eq!(error, "unknown format \"json\"; expected tsv, csv, nt, ttl or rdfxml");
+        let want = "unknown format \"json\"; expected tsv, csv, nt, nq, ttl, trig, rdfxml, jsonld, obo or graphml";
+        assert_eq!(error, want);
     }
 }

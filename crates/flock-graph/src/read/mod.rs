@@ -2,22 +2,32 @@
 
 pub(crate) mod error;
 mod format;
+mod graphml;
 pub(crate) mod labels;
+mod obo;
 mod rdf;
 pub(crate) mod rows;
 mod source;
+#[cfg(feature = "sparql")]
+mod sparql;
 
 pub use format::{Format, UnknownFormat};
+pub use source::source_name;
 
 use crate::graph::{Graph, GraphBuilder};
+use crate::near::suggest::split_iri;
 use crate::prefixes::Prefixes;
-use crate::quote::quote;
+use crate::quote::{quote, shown};
 use error::{LoadError, Remedy, RowError};
 use rdf::BlankNodeNumbers;
 use source::Source;
+use std::collections::HashMap;
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Settings for reading a graph file. With the defaults everything is detected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,9 +45,47 @@ pub struct LoadOptions {
     /// Greatest number of bytes of text, after decompression, that a file may have. A longer file
     /// is an error. Set this for files from strangers: a compressed file can grow a thousandfold.
     pub max_bytes: Option<u64>,
+    /// Languages of labels in RDF, the best first, such as `de` or `pt-BR`. `en` stands for `en-GB`
+    /// too. Then come labels without a language, then all others. Empty stands for English.
+    pub languages: Vec<String>,
+    /// Number of rows to ask a SPARQL endpoint for at a time. `None` stands for 10,000.
+    pub page_size: Option<u32>,
+    /// Counts the rows that a SPARQL endpoint sends, for whoever waits.
+    pub progress: LoadProgress,
 }
 
-/// What reading the files found. `rows = triples + duplicates + literals + skipped`.
+/// How far loading is. Clones share the numbers, so that another thread can show them.
+#[derive(Clone, Debug, Default)]
+pub struct LoadProgress(Arc<[AtomicU64; 2]>);
+
+impl LoadProgress {
+    /// Returns the number of rows so far, and of all rows if that is known.
+    pub fn rows(&self) -> (u64, Option<u64>) {
+        let [rows, total] = &*self.0;
+        (rows.load(Relaxed), Some(total.load(Relaxed)).filter(|total| *total > 0))
+    }
+
+    #[cfg(feature = "sparql")]
+    fn expect_rows(&self, total: u64) {
+        self.0[1].store(total, Relaxed);
+    }
+
+    #[cfg(feature = "sparql")]
+    fn add_row(&self) {
+        self.0[0].fetch_add(1, Relaxed);
+    }
+}
+
+/// How far loading is makes no difference between options.
+impl PartialEq for LoadProgress {
+    fn eq(&self, _: &LoadProgress) -> bool {
+        true
+    }
+}
+
+impl Eq for LoadProgress {}
+
+/// What reading the files found. [`LoadReport::adds_up`] says how the counts are related.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoadReport {
@@ -56,12 +104,32 @@ pub struct LoadReport {
     pub duplicates: u64,
     /// Number of statements left out because their object is a literal.
     pub literals: u64,
+    /// The properties of most of these literals, and their numbers: the greatest first, 20 at most.
+    pub literals_by_predicate: Vec<(String, u64)>,
+    /// Number of statements read as labels of entities or relations.
+    pub labels: u64,
+    /// Number of statements left out because they are about another statement.
+    pub about: u64,
+    /// Number of statements left out because they only hold an ontology or a list together.
+    pub structure: u64,
+    /// Number of triples made from the class expressions of an ontology.
+    pub derived: u64,
+    /// Number of statements of a SPARQL endpoint left out because they have a blank node, which has
+    /// no lasting name there.
+    pub blank: u64,
+    /// Number of terms of an ontology left out because they are obsolete.
+    pub obsolete: u64,
+    /// Number of named graphs whose triples were merged.
+    pub graphs: u64,
+    /// Number of edges without a direction. They were read from source to target.
+    pub undirected: u64,
     /// Number of malformed rows left out because of [`LoadOptions::lenient`].
     pub skipped: u64,
     /// The first malformed row that was left out.
     pub first_skipped: Option<SkippedRow>,
     /// First rows that were read as triples but may be headers.
     pub maybe_header: Vec<MaybeHeader>,
+    literal_counts: LiteralCounts,
 }
 
 /// A first row whose names occur nowhere else in the file.
@@ -144,10 +212,38 @@ impl LoadReport {
             triples: 0,
             duplicates: 0,
             literals: 0,
+            literals_by_predicate: Vec::new(),
+            labels: 0,
+            about: 0,
+            structure: 0,
+            derived: 0,
+            blank: 0,
+            obsolete: 0,
+            graphs: 0,
+            undirected: 0,
             skipped: 0,
             first_skipped: None,
             maybe_header: Vec::new(),
+            literal_counts: LiteralCounts::default(),
         }
+    }
+
+    /// Tells whether every row is counted once: `rows + derived = triples + duplicates + literals +
+    /// labels + about + structure + blank + skipped`.
+    pub fn adds_up(&self) -> bool {
+        let left_out = self.literals + self.labels + self.about + self.structure + self.blank + self.skipped;
+        self.rows + self.derived == self.triples + self.duplicates + left_out
+    }
+
+    /// Counts a literal that is left out.
+    pub(crate) fn literal(&mut self, predicate: &str) {
+        self.add_literals(predicate, 1);
+    }
+
+    /// Counts literals that are left out.
+    pub(crate) fn add_literals(&mut self, predicate: &str, count: u64) {
+        self.literals += count;
+        self.literal_counts.add(predicate, count);
     }
 
     /// Lists what may have gone wrong.
@@ -157,21 +253,56 @@ impl LoadReport {
         bad.chain(self.maybe_header.iter().cloned().map(LoadWarning::MaybeHeader)).collect()
     }
 
-    /// Says what was left out although nothing is wrong with it, such as `header row, 2 literals, 1
-    /// duplicate`. Returns `None` if there was no header and no literal.
+    /// Says what was left out although nothing is wrong with it, such as `header row, 2 literals
+    /// (comment 2), 1 duplicate`. Returns `None` if there was nothing but duplicates.
     pub fn left_out(&self) -> Option<String> {
-        if !self.header && self.literals == 0 {
-            return None;
-        }
         let header = self.header.then(|| match self.columns {
             Some([h, r, t]) => format!("header row (columns {}, {} and {})", h + 1, r + 1, t + 1),
             None => "header row".to_owned(),
         });
-        let counted = |count: u64, what: &str| {
-            (count > 0).then(|| format!("{count} {what}{}", if count == 1 { "" } else { "s" }))
-        };
-        let parts = [header, counted(self.literals, "literal"), counted(self.duplicates, "duplicate")];
-        Some(parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+        let literals = counted(self.literals, "literal", "literals").map(|text| text + &self.most_literals());
+        let parts = [
+            header,
+            literals,
+            counted(self.about, "statement about another statement", "statements about other statements"),
+            counted(
+                self.structure,
+                "statement of a class expression or list",
+                "statements of class expressions and lists",
+            ),
+            counted(self.blank, "statement with a blank node", "statements with blank nodes"),
+            counted(self.obsolete, "obsolete term", "obsolete terms"),
+        ];
+        let mut parts: Vec<String> = parts.into_iter().flatten().collect();
+        if parts.is_empty() {
+            return None;
+        }
+        parts.extend(counted(self.duplicates, "duplicate", "duplicates"));
+        Some(parts.join(", "))
+    }
+
+    /// Says how the triples were understood, where the files left that open, such as `2 named graphs
+    /// merged`.
+    pub fn understood(&self) -> Option<String> {
+        let parts = [
+            counted(self.graphs, "named graph", "named graphs").map(|text| text + " merged"),
+            counted(self.derived, "triple", "triples").map(|text| text + " from class expressions"),
+            counted(self.undirected, "undirected edge", "undirected edges")
+                .map(|text| text + " read from source to target"),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+
+    /// Lists the three properties with the most literals.
+    fn most_literals(&self) -> String {
+        let of = &self.literals_by_predicate;
+        if of.is_empty() {
+            return String::new();
+        }
+        let most = of.iter().take(3).map(|(predicate, count)| format!("{} {count}", shown(split_iri(predicate).1)));
+        let more = if of.len() > 3 { ", …" } else { "" };
+        format!(" ({}{more})", most.collect::<Vec<_>>().join(", "))
     }
 
     /// Counts a malformed row, or fails if that is not allowed.
@@ -188,6 +319,44 @@ impl LoadReport {
         self.skipped += 1;
         self.first_skipped.get_or_insert_with(|| SkippedRow { file: source.file.clone(), line, what });
         Ok(())
+    }
+}
+
+/// Writes a count with the right word, or nothing for 0.
+fn counted(count: u64, one: &str, many: &str) -> Option<String> {
+    (count > 0).then(|| format!("{count} {}", if count == 1 { one } else { many }))
+}
+
+/// Numbers of literals by property. Properties beyond a limit are not told apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct LiteralCounts {
+    counts: HashMap<String, u64>,
+    /// Length of all properties, in bytes.
+    bytes: usize,
+}
+
+impl LiteralCounts {
+    /// Greatest length of all properties together, in bytes.
+    const MAX_BYTES: usize = 1 << 20;
+    /// Number of properties that a report lists.
+    const LISTED: usize = 20;
+
+    fn add(&mut self, predicate: &str, more: u64) {
+        if let Some(count) = self.counts.get_mut(predicate) {
+            *count += more;
+        } else if self.bytes + predicate.len() <= LiteralCounts::MAX_BYTES {
+            // A short name takes some memory too.
+            self.bytes += predicate.len() + 64;
+            self.counts.insert(predicate.to_owned(), more);
+        }
+    }
+
+    /// Returns the properties with the most literals, in order of their number, then of their name.
+    fn most(self) -> Vec<(String, u64)> {
+        let mut all: Vec<(String, u64)> = self.counts.into_iter().collect();
+        all.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        all.truncate(LiteralCounts::LISTED);
+        all
     }
 }
 
@@ -242,8 +411,10 @@ pub fn for_each_triple(
     let mut source = Source::open(path, options)?;
     let mut report = LoadReport::new(source.format);
     let (mut prefixes, mut blank_nodes) = (Prefixes::default(), BlankNodeNumbers::default());
-    read(&mut source, options, &mut report, &mut prefixes, &mut blank_nodes, &mut TriplesOnly(sink))?;
-    report.triples = report.rows - report.literals - report.skipped;
+    let mut sink = TriplesOnly { sink, triples: 0 };
+    read(&mut source, options, &mut report, &mut prefixes, &mut blank_nodes, &mut sink)?;
+    report.triples = sink.triples;
+    report.literals_by_predicate = std::mem::take(&mut report.literal_counts).most();
     Ok(report)
 }
 
@@ -258,11 +429,15 @@ pub(crate) trait Sink {
 }
 
 /// A sink for those who want no labels.
-struct TriplesOnly<F>(F);
+struct TriplesOnly<F> {
+    sink: F,
+    triples: u64,
+}
 
 impl<F: FnMut(&str, &str, &str)> Sink for TriplesOnly<F> {
     fn triple(&mut self, head: &str, relation: &str, tail: &str) {
-        (self.0)(head, relation, tail);
+        self.triples += 1;
+        (self.sink)(head, relation, tail);
     }
 
     fn label(&mut self, _: &str, _: &str, _: u32) {}
@@ -286,13 +461,23 @@ fn read(
     blank_nodes: &mut BlankNodeNumbers,
     sink: &mut dyn Sink,
 ) -> Result<(), LoadError> {
-    if source.format.is_rdf() {
-        if options.columns.is_some() || options.header == Some(true) {
-            return Err(LoadError::NoColumns { file: source.file.clone(), format: source.format });
+    if source.format.has_columns() {
+        return rows::read(source, options, report, sink);
+    }
+    if options.columns.is_some() || options.header == Some(true) {
+        return Err(LoadError::NoColumns { file: source.file.clone(), format: source.format });
+    }
+    match source.format {
+        #[cfg(feature = "sparql")]
+        Format::Sparql => sparql::read(source, options, report, sink),
+        #[cfg(not(feature = "sparql"))]
+        Format::Sparql => {
+            let file = source.file.clone();
+            Err(LoadError::Endpoint { file, what: error::EndpointError::NotBuilt })
         }
-        rdf::read(source, options, report, prefixes, blank_nodes, sink)
-    } else {
-        rows::read(source, options, report, sink)
+        Format::Obo => obo::read(source, options, report, sink),
+        Format::GraphMl => graphml::read(source, options, report, sink),
+        _ => rdf::read(source, options, report, prefixes, blank_nodes, sink),
     }
 }
 
@@ -335,6 +520,7 @@ impl Loader {
             Ok(graph) => {
                 self.report.triples = graph.topology().num_triples() as u64;
                 self.report.duplicates = added - self.report.triples;
+                self.report.literals_by_predicate = std::mem::take(&mut self.report.literal_counts).most();
                 Ok((graph, self.report))
             }
             Err(error) => Err(LoadError::from_graph(self.files.join(", "), error, &self.report)),

@@ -17,6 +17,9 @@ pub(crate) struct Source<'a> {
     pub(crate) file: String,
     pub(crate) format: Format,
     pub(crate) reader: Box<dyn Read + 'a>,
+    /// The address of a SPARQL endpoint, which has no bytes to read.
+    #[cfg_attr(not(feature = "sparql"), expect(dead_code, reason = "nobody asks it"))]
+    pub(crate) endpoint: Option<String>,
     compression: Option<Compression>,
 }
 
@@ -26,7 +29,10 @@ impl<'a> Source<'a> {
         if path == Path::new("-") {
             return Source::new("<stdin>".to_owned(), io::stdin().lock(), options);
         }
-        let file = path.display().to_string();
+        let file = source_name(path);
+        if let Some(address) = path.to_str().and_then(|path| path.strip_prefix("sparql:")) {
+            return Ok(Source::endpoint(file, address));
+        }
         if path.is_dir() {
             let example = example_in(path);
             return Err(LoadError::Directory { file, example });
@@ -35,6 +41,17 @@ impl<'a> Source<'a> {
             Ok(reader) => Source::new(file, reader, options),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Err(LoadError::NotFound { file }),
             Err(source) => Err(LoadError::Io { file, source }),
+        }
+    }
+
+    /// Names a SPARQL endpoint. Nothing is asked yet.
+    fn endpoint(file: String, address: &str) -> Source<'static> {
+        Source {
+            file,
+            format: Format::Sparql,
+            reader: Box::new(io::empty()),
+            endpoint: Some(address.to_owned()),
+            compression: None,
         }
     }
 
@@ -79,7 +96,7 @@ impl<'a> Source<'a> {
         };
         // This format is a placeholder: the bytes must be decompressed before the format can be
         // detected.
-        let mut source = Source { file, format: Format::Tsv, reader, compression };
+        let mut source = Source { file, format: Format::Tsv, reader, endpoint: None, compression };
         let mut head = peek(&mut source.reader, HEAD).map_err(|e| source.failed(e))?;
         if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
             return Err(LoadError::Utf16 { file: source.file });
@@ -88,11 +105,14 @@ impl<'a> Source<'a> {
             head.drain(..3);
         }
         // If the caller names the format, trust that.
-        if options.format.is_none() && Format::is_json(&head) {
+        let named = Format::from_name(&source.file);
+        let json = options.format.is_none() && named != Some(Format::JsonLd) && Format::is_json(&head);
+        let json_ld = json && Format::is_json_ld(&head);
+        if json && !json_ld {
             return Err(LoadError::Json { file: source.file });
         }
-        let told = options.format.or_else(|| Format::from_name(&source.file));
-        source.format = match told.or_else(|| Format::sniff(&head)) {
+        let named = if json_ld { Some(Format::JsonLd) } else { named.map(|format| format.corrected(&head)) };
+        source.format = match options.format.or(named).or_else(|| Format::sniff(&head)) {
             Some(format) => format,
             // The file is empty. Any format will report that.
             None if head.trim_ascii().is_empty() => Format::Tsv,
@@ -129,6 +149,18 @@ impl<'a> Source<'a> {
             Some(compression) => LoadError::Damaged { file, compression, source },
             None => LoadError::Io { file, source },
         }
+    }
+}
+
+/// Returns the name of a graph file or SPARQL endpoint for messages: without a password.
+pub fn source_name(path: &Path) -> String {
+    let name = path.display().to_string();
+    let address = name.strip_prefix("sparql:").and_then(|address| address.split_once("://"));
+    match address.and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?))) {
+        Some((scheme, (user, rest))) if !user.contains(['/', '#', '?']) => {
+            format!("sparql:{scheme}://{}:…@{rest}", user.split(':').next().unwrap_or_default())
+        }
+        _ => name,
     }
 }
 

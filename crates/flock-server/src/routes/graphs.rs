@@ -42,7 +42,7 @@ impl UploadQuery {
         };
         let columns = self.columns.as_deref().map(columns).transpose()?;
         let (header, lenient, max_bytes) = (self.header, self.lenient, Some(max_bytes as u64));
-        Ok(LoadOptions { format, columns, header, lenient, max_bytes })
+        Ok(LoadOptions { format, columns, header, lenient, max_bytes, ..LoadOptions::default() })
     }
 }
 
@@ -77,9 +77,11 @@ pub struct UploadReply {
     warnings: Vec<String>,
 }
 
-/// Takes a graph of one's own: TSV, CSV, N-Triples or Turtle. It is kept in memory only.
+/// Takes a graph of one's own: TSV, CSV or RDF, or any other graph file as `text/tab-separated-values`. It is kept in
+/// memory only.
 #[utoipa::path(post, tag = "api", path = "/api/v1/graphs", params(UploadQuery), request_body(description = "A file of triples, plain or packed with gzip or zstd",
-    content((String = "text/tab-separated-values"), (String = "text/csv"), (String = "text/turtle"), (String = "application/n-triples"))), responses(
+    content((String = "text/tab-separated-values"), (String = "text/csv"), (String = "text/turtle"), (String = "application/n-triples"), (String = "application/n-quads"), (String = "application/trig"),
+    (String = "application/rdf+xml"), (String = "application/ld+json"))), responses(
     (status = 200, description = "The graph is loaded", body = UploadReply), ReadProblems, BodyProblems))]
 pub async fn graphs(
     State(app): SharedApp,
@@ -89,13 +91,26 @@ pub async fn graphs(
     app.may_write(&request)?;
     let q = query(q)?;
     // Types that a page of another site cannot send unasked.
-    let kinds = ["text/tab-separated-values", "text/csv", "text/turtle", "application/n-triples"];
+    let kinds = [
+        "text/tab-separated-values",
+        "text/csv",
+        "text/turtle",
+        "application/n-triples",
+        "application/n-quads",
+        "application/trig",
+        "application/rdf+xml",
+        "application/ld+json",
+    ];
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
     // Whatever comes as tab-separated is looked at: pages call anything so.
     let format = match kind.split(';').next().unwrap_or("").trim() {
         "text/csv" => Some(Format::Csv),
         "text/turtle" => Some(Format::Turtle),
         "application/n-triples" => Some(Format::NTriples),
+        "application/n-quads" => Some(Format::NQuads),
+        "application/trig" => Some(Format::TriG),
+        "application/rdf+xml" => Some(Format::RdfXml),
+        "application/ld+json" => Some(Format::JsonLd),
         _ => None,
     };
     let options = q.options(format, app.limits.upload)?;

@@ -16,6 +16,7 @@ use crate::read::error::{LoadError, RowError};
 use crate::read::rows::{MAX_NAME, MAX_ROW};
 use crate::read::source::Source;
 use memchr::{memchr, memchr_iter};
+use oxrdf::GraphName;
 use oxrdfxml::{RdfXmlParseError, RdfXmlParser};
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::name::{LocalName, Namespace, ResolveResult};
@@ -65,7 +66,7 @@ pub(crate) fn read(
         }
         let line = || guard.borrow().line_at(triples.buffer_position());
         match triple {
-            Ok(triple) => statements.triple(source, &strict, line, &triple)?,
+            Ok(triple) => statements.quad(source, &strict, line, &triple.in_graph(GraphName::DefaultGraph))?,
             Err(RdfXmlParseError::Io(error)) => {
                 let refused = guard.borrow_mut().refused.take();
                 return Err(match refused {

@@ -1,4 +1,4 @@
-//! Reads Turtle. The parser gets small pieces, so that what it holds stays within limits.
+//! Reads Turtle and TriG. The parser gets small pieces, so that what it holds stays within limits.
 //!
 //! Three things let a short file fill the memory: open brackets (each is an unfinished statement),
 //! prefixes and bases (each is copied), and names (each is written out in full). A
@@ -7,13 +7,15 @@
 
 use super::{ExpansionBudget, StatementSink, declare, row_error};
 use crate::prefixes::Prefixes;
+use crate::read::Format;
 use crate::read::LoadOptions;
 use crate::read::error::{LoadError, RowError};
 use crate::read::rows::{MAX_NAME, MAX_ROW};
 use crate::read::source::Source;
-use oxrdf::{NamedOrBlankNode, Term, Triple};
-use oxttl::TurtleParser;
+use oxrdf::{GraphName, NamedOrBlankNode, Quad, Term};
+use oxttl::trig::LowLevelTriGParser;
 use oxttl::turtle::LowLevelTurtleParser;
+use oxttl::{TriGParser, TurtleParser, TurtleSyntaxError};
 use std::io::Read;
 
 /// Number of bytes that the parser gets at a time. Its output for a piece can be checked only after
@@ -40,7 +42,10 @@ pub(crate) fn read(
     prefixes: &mut Prefixes,
 ) -> Result<(), LoadError> {
     let mut reader = source.take_reader();
-    let mut parser = TurtleParser::new().low_level();
+    let mut parser = match source.format {
+        Format::TriG => Parser::TriG(TriGParser::new().low_level()),
+        _ => Parser::Turtle(TurtleParser::new().low_level()),
+    };
     let (mut scanner, mut names) = (BracketScanner::new(), NameCounter::default());
     let (mut piece, mut held) = (Vec::with_capacity(PIECE), Vec::new());
     loop {
@@ -59,11 +64,11 @@ pub(crate) fn read(
         if len == 0 {
             parser.end();
         }
-        while let Some(triple) = parser.parse_next() {
-            match triple {
-                Ok(triple) => {
-                    names.count(&triple).map_err(|what| source.row(scanner.line, what))?;
-                    statements.triple(source, options, || scanner.line, &triple)?;
+        while let Some(quad) = parser.parse_next() {
+            match quad {
+                Ok(quad) => {
+                    names.count(&quad).map_err(|what| source.row(scanner.line, what))?;
+                    statements.quad(source, options, || scanner.line, &quad)?;
                 }
                 // The parser continues with the next statement.
                 Err(error) => {
@@ -80,8 +85,54 @@ pub(crate) fn read(
     }
 }
 
+/// A parser of Turtle or TriG.
+#[expect(clippy::large_enum_variant, reason = "there is one")]
+enum Parser {
+    Turtle(LowLevelTurtleParser),
+    TriG(LowLevelTriGParser),
+}
+
+impl Parser {
+    fn extend_from_slice(&mut self, bytes: &[u8]) {
+        match self {
+            Parser::Turtle(parser) => parser.extend_from_slice(bytes),
+            Parser::TriG(parser) => parser.extend_from_slice(bytes),
+        }
+    }
+
+    fn end(&mut self) {
+        match self {
+            Parser::Turtle(parser) => parser.end(),
+            Parser::TriG(parser) => parser.end(),
+        }
+    }
+
+    fn parse_next(&mut self) -> Option<Result<Quad, TurtleSyntaxError>> {
+        match self {
+            Parser::Turtle(parser) => {
+                parser.parse_next().map(|triple| triple.map(|t| t.in_graph(GraphName::DefaultGraph)))
+            }
+            Parser::TriG(parser) => parser.parse_next(),
+        }
+    }
+
+    fn prefixes(&self) -> Box<dyn Iterator<Item = (&str, &str)> + '_> {
+        match self {
+            Parser::Turtle(parser) => Box::new(parser.prefixes()),
+            Parser::TriG(parser) => Box::new(parser.prefixes()),
+        }
+    }
+
+    fn base_iri(&self) -> Option<&str> {
+        match self {
+            Parser::Turtle(parser) => parser.base_iri(),
+            Parser::TriG(parser) => parser.base_iri(),
+        }
+    }
+}
+
 /// Refuses too many declarations, because the parser keeps a copy of each.
-fn declared(parser: &LowLevelTurtleParser) -> Result<(), RowError> {
+fn declared(parser: &Parser) -> Result<(), RowError> {
     let (mut count, mut bytes) = (0, parser.base_iri().map_or(0, str::len));
     for (_, namespace) in parser.prefixes() {
         count += 1;
@@ -103,20 +154,24 @@ struct NameCounter {
     budget: ExpansionBudget,
     head: String,
     relation: String,
+    graph: String,
 }
 
 impl NameCounter {
-    fn count(&mut self, triple: &Triple) -> Result<(), RowError> {
-        let mut bytes = match &triple.object {
+    fn count(&mut self, quad: &Quad) -> Result<(), RowError> {
+        let mut bytes = match &quad.object {
             Term::NamedNode(node) => node.as_str().len(),
             Term::BlankNode(_) => 0,
             Term::Literal(literal) => literal.datatype().as_str().len(),
             Term::Triple(triple) => triple.to_string().len(),
         };
-        if let NamedOrBlankNode::NamedNode(node) = &triple.subject {
+        if let NamedOrBlankNode::NamedNode(node) = &quad.subject {
             bytes += once(&mut self.head, node.as_str());
         }
-        bytes += once(&mut self.relation, triple.predicate.as_str());
+        bytes += once(&mut self.relation, quad.predicate.as_str());
+        if let GraphName::NamedNode(node) = &quad.graph_name {
+            bytes += once(&mut self.graph, node.as_str());
+        }
         self.budget.spend(bytes)
     }
 }
@@ -155,6 +210,8 @@ enum ScannerState {
     Plain,
     /// After a backslash in a name.
     Escape,
+    /// After a `<`, which opens an IRI or, with another one, a quoted triple.
+    Angle,
     Iri,
     Comment,
     /// After one or two quotes that may open a string: the quote character and their number.
@@ -178,7 +235,9 @@ impl BracketScanner {
             self.place = match self.place {
                 ScannerState::Plain => self.plain(byte)?,
                 ScannerState::Escape => ScannerState::Plain,
-                ScannerState::Iri if byte == b'>' => self.between(),
+                // The two brackets count one each, as those at the end do.
+                ScannerState::Angle if byte == b'<' => self.open(2)?,
+                ScannerState::Angle | ScannerState::Iri if byte == b'>' => self.between(),
                 ScannerState::Comment if matches!(byte, b'\n' | b'\r') => self.between(),
                 ScannerState::Quotes(quote, 1) if byte == quote => ScannerState::Quotes(quote, 2),
                 ScannerState::Quotes(quote, 1) => ScannerState::Short(quote, byte == b'\\'),
@@ -194,10 +253,13 @@ impl BracketScanner {
                     ScannerState::Long(quote, quotes + 1, false)
                 }
                 ScannerState::Long(quote, _, false) => ScannerState::Long(quote, 0, byte == b'\\'),
-                place @ (ScannerState::Iri | ScannerState::Comment) => place,
+                ScannerState::Angle | ScannerState::Iri => ScannerState::Iri,
+                ScannerState::Comment => ScannerState::Comment,
             };
             let (limit, error) = match self.place {
-                ScannerState::Plain | ScannerState::Escape | ScannerState::Iri => (MAX_NAME, RowError::LongName),
+                ScannerState::Plain | ScannerState::Escape | ScannerState::Angle | ScannerState::Iri => {
+                    (MAX_NAME, RowError::LongName)
+                }
                 _ => (MAX_ROW, RowError::TooLong),
             };
             if self.token > limit {
@@ -212,20 +274,22 @@ impl BracketScanner {
         ScannerState::Plain
     }
 
+    fn open(&mut self, brackets: usize) -> Result<ScannerState, RowError> {
+        self.depth += brackets;
+        if self.depth > MAX_DEPTH {
+            return Err(RowError::TooMany { what: "open brackets", limit: MAX_DEPTH });
+        }
+        Ok(self.between())
+    }
+
     fn plain(&mut self, byte: u8) -> Result<ScannerState, RowError> {
         let place = match byte {
-            b'<' => ScannerState::Iri,
+            b'<' => ScannerState::Angle,
             b'#' => ScannerState::Comment,
             b'"' | b'\'' => ScannerState::Quotes(byte, 1),
             b'\\' => return Ok(ScannerState::Escape),
-            b'[' | b'(' => {
-                self.depth += 1;
-                if self.depth > MAX_DEPTH {
-                    return Err(RowError::TooMany { what: "open brackets", limit: MAX_DEPTH });
-                }
-                ScannerState::Plain
-            }
-            b']' | b')' => {
+            b'[' | b'(' | b'{' => self.open(1)?,
+            b']' | b')' | b'}' | b'>' => {
                 self.depth = self.depth.saturating_sub(1);
                 ScannerState::Plain
             }
