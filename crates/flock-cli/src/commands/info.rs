@@ -320,7 +320,7 @@ impl InfoReport {
         let counts: Vec<String> = g.literals_by_predicate.iter().map(|p| grouped(p.literals)).collect();
         let width = counts.first().map_or(0, String::len);
         for (i, (count, property)) in counts.iter().zip(&g.literals_by_predicate).enumerate() {
-            let name = graph.display(&property.name);
+            let name = show(&property.name);
             row(if i == 0 { "literals" } else { "" }, format!("{count:>width$}  {}", printable(&name)));
         }
         let d = &g.degree;

@@ -1,14 +1,12 @@
 //! The graph a command works on: its arguments, and loading it.
 
-use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
-use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use flock_kg::graph::{self, Format, Graph, LoadOptions, LoadProgress, LoadReport};
+use flock_kg::graph::{self, Format, Graph, LoadOptions, LoadReport};
 
 use crate::shared::failure::{Failure, error, hint};
+use crate::shared::progress::{patiently, patiently_counting};
 use crate::shared::table::grouped;
 
 const READING: &str = "Reading the graph";
@@ -40,7 +38,7 @@ pub struct LabelArgs {
 pub struct ReadingArgs {
     /// Format of the graph file [default: by its name, else by its first lines]
     #[arg(long, help_heading = READING, value_parser = PossibleValuesParser::new(
-        Format::ALL.map(|format| format.to_string())).try_map(|s| s.parse::<Format>()))]
+        Format::ALL.map(Format::name)).try_map(|s| s.parse::<Format>()))]
     pub format: Option<Format>,
     /// Columns of head, relation and tail in TSV or CSV, counted from 1
     #[arg(long, help_heading = READING, value_name = "H,R,T", value_parser = columns)]
@@ -102,7 +100,11 @@ fn columns(text: &str) -> Result<[usize; 3], String> {
 pub fn graph(args: &GraphArgs) -> Result<(Graph, LoadReport), Failure> {
     let name = graph::source_name(&args.graph);
     let options = args.reading.options();
-    let loaded = patiently(&format!("loading {name} …"), &options.progress, || graph::load(&args.graph, &options));
+    let loaded = patiently_counting(
+        &format!("loading {name}"),
+        || so_far(options.progress.rows()),
+        || graph::load(&args.graph, &options),
+    );
     let (graph, report) = loaded.map_err(error)?;
     if let Some(what) = report.left_out() {
         say!("note: {name}: left out: {what}");
@@ -122,7 +124,7 @@ pub fn graph(args: &GraphArgs) -> Result<(Graph, LoadReport), Failure> {
 /// The graph with the labels in a file. Says which of them are of no use.
 fn labelled(graph: &Graph, path: &Path) -> Result<Graph, Failure> {
     let name = path.display();
-    let read = patiently(&format!("reading {name} …"), || graph.with_labels_from(path));
+    let read = patiently(&format!("reading {name}"), || graph.with_labels_from(path));
     let (graph, report) = read.map_err(error)?;
     if let Some(first) = &report.first_unknown {
         let (unknown, rows) = (grouped(report.unknown), grouped(report.rows));
@@ -134,30 +136,6 @@ fn labelled(graph: &Graph, path: &Path) -> Result<Graph, Failure> {
         say!("warning: {name}: no labels");
     }
     Ok(graph)
-}
-
-/// Runs `work`; if that takes more than a second and someone is watching, says what is going on, and how far it is.
-fn patiently<T>(what: &str, progress: &LoadProgress, work: impl FnOnce() -> T) -> T {
-    if !std::io::stderr().is_terminal() {
-        return work();
-    }
-    let (done, wait) = mpsc::channel::<()>();
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            let mut err = std::io::stderr();
-            let mut shown = false;
-            while wait.recv_timeout(Duration::from_secs(1)) == Err(mpsc::RecvTimeoutError::Timeout) {
-                let _ = write!(err, "\r\x1b[K{what}{}", so_far(progress.rows())).and_then(|()| err.flush());
-                shown = true;
-            }
-            if shown {
-                let _ = write!(err, "\r\x1b[K");
-            }
-        });
-        let result = work();
-        drop(done);
-        result
-    })
 }
 
 /// How many rows there are, if they are counted.

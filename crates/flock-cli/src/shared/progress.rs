@@ -141,6 +141,11 @@ fn count_lines(path: &Path) -> Option<u64> {
 
 /// Runs `work`; if that takes more than a second and someone is watching, says what is going on and for how long it has been.
 pub fn patiently<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    patiently_counting(what, String::new, work)
+}
+
+/// The same with what `so_far` says, such as ` 1,200 triples`.
+pub fn patiently_counting<T>(what: &str, so_far: impl Fn() -> String + Send, work: impl FnOnce() -> T) -> T {
     if !io::stderr().is_terminal() {
         return work();
     }
@@ -151,7 +156,8 @@ pub fn patiently<T>(what: &str, work: impl FnOnce() -> T) -> T {
             let mut err = io::stderr();
             let mut is_shown = false;
             while wait.recv_timeout(Duration::from_secs(1)) == Err(mpsc::RecvTimeoutError::Timeout) {
-                let _ = write!(err, "\r\x1b[K{what} … {}", spoken(started.elapsed())).and_then(|()| err.flush());
+                let _ = write!(err, "\r\x1b[K{what} …{} {}", so_far(), spoken(started.elapsed()))
+                    .and_then(|()| err.flush());
                 is_shown = true;
             }
             if is_shown {

@@ -52,6 +52,23 @@ impl Format {
         format!("{} or {last}", others.join(", "))
     }
 
+    /// Returns the word for it, as users write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Tsv => "tsv",
+            Format::Csv => "csv",
+            Format::NTriples => "nt",
+            Format::Turtle => "ttl",
+            Format::RdfXml => "rdfxml",
+            Format::NQuads => "nq",
+            Format::TriG => "trig",
+            Format::JsonLd => "jsonld",
+            Format::Obo => "obo",
+            Format::GraphMl => "graphml",
+            Format::Sparql => "sparql",
+        }
+    }
+
     /// Tells whether names are IRIs.
     pub fn is_rdf(self) -> bool {
         !self.has_columns() && !matches!(self, Format::Obo | Format::GraphMl)
@@ -201,19 +218,7 @@ fn has_graph_block(text: &str) -> bool {
 
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Format::Tsv => "tsv",
-            Format::Csv => "csv",
-            Format::NTriples => "nt",
-            Format::Turtle => "ttl",
-            Format::RdfXml => "rdfxml",
-            Format::NQuads => "nq",
-            Format::TriG => "trig",
-            Format::JsonLd => "jsonld",
-            Format::Obo => "obo",
-            Format::GraphMl => "graphml",
-            Format::Sparql => "sparql",
-        })
+        f.write_str(self.name())
     }
 }
 
