@@ -11,11 +11,11 @@ use flock_model::model::{ModelError, View};
 
 use crate::answers::{Answer, Answers};
 use crate::calibrate::{
-    CalibrateOptions, Calibration, CalibrationError, CalibrationReport, Calibrations, calibrate as calibrate_model,
+    CalibrateOptions, Calibration, CalibrationError, CalibrationReport, Calibrations, HeldOut, hold_out,
 };
 use crate::candidates::{Candidates, UnknownCandidate};
 use crate::error::AskError;
-use crate::explain::{ExplainOptions, Explanation, explain};
+use crate::explain::{ExplainOptions, Explanation, MAX_HOPS, explain};
 use crate::passes::Passes;
 use crate::plan::Plan;
 use crate::predictor::{NamedModel, Predictor};
@@ -49,6 +49,7 @@ pub struct Inquiry<'a> {
     among: Option<Arc<Candidates>>,
     ids: [OnceLock<Result<Arc<[u32]>, UnknownCandidate>>; 2], // of `among`, by task
     reasons: bool,
+    max_hops: usize,
     calibrations: [Option<Arc<Calibration>>; 2],
     cancel: Option<&'a AtomicBool>,
     near_limit: Option<usize>,
@@ -71,6 +72,7 @@ impl<'a> Inquiry<'a> {
             among: None,
             ids: Default::default(),
             reasons: false,
+            max_hops: MAX_HOPS,
             calibrations: [None, None],
             cancel: None,
             near_limit: None,
@@ -140,7 +142,15 @@ impl<'a> Inquiry<'a> {
         self
     }
 
-    /// Uses calibrations of this graph for probabilities, where they were made as the question is asked.
+    /// Lists paths of at most so many hops as reasons of answers; 4 by default. If all are longer, the shortest is listed. For
+    /// explanations [`ExplainOptions::max_hops`] says it.
+    pub fn max_hops(mut self, hops: usize) -> Self {
+        self.max_hops = hops.max(1);
+        self
+    }
+
+    /// Uses calibrations of this graph for probabilities, where they were made as the question is asked. Otherwise the default
+    /// calibration of the model makes them, and where there is none they are scores: [`Answers::probability_from`] says which.
     pub fn calibrations(mut self, calibrations: &Calibrations) -> Self {
         self.calibrations =
             [Task::Entity, Task::Relation].map(|task| calibrations.of(task).map(|c| Arc::new(c.clone())));
@@ -236,6 +246,7 @@ impl<'a> Inquiry<'a> {
             among: None,
             calibration: self.calibrations[task as usize].clone(),
             reasons: false,
+            max_hops: self.max_hops,
         })
     }
 
@@ -459,11 +470,25 @@ impl<'a> Inquiry<'a> {
         options: &CalibrateOptions,
         progress: &mut dyn FnMut(usize, usize) -> bool,
     ) -> Result<Option<CalibrationReport>, CalibrationError> {
+        Ok(self.hold_out(task, options, progress)?.map(|held| held.report()))
+    }
+
+    /// Hides triples of this graph and asks for them, as [`Inquiry::calibrate`] does, and returns what became of them: for
+    /// [`DefaultCalibration::fit`](crate::calibrate::DefaultCalibration::fit), which takes several graphs.
+    ///
+    /// # Errors
+    /// A graph that is too small, or no model of the task.
+    pub fn hold_out(
+        &self,
+        task: Task,
+        options: &CalibrateOptions,
+        progress: &mut dyn FnMut(usize, usize) -> bool,
+    ) -> Result<Option<HeldOut>, CalibrationError> {
         let named = self.predictor.model(task)?;
         let ask = self.ask_settings(named, 1);
         let (topology, pool, go_on) = (self.graph.topology(), self.predictor.pool(), || !self.is_cancelled());
-        let made = calibrate_model(&go_on, &named.model, topology, pool, options, ask, progress);
-        made.map_err(|e| match e {
+        let held = hold_out(&go_on, &named.model, topology, pool, options, ask, progress);
+        held.map_err(|e| match e {
             CalibrationError::Model(ModelError::Stopped) => AskError::Cancelled.into(),
             e => e,
         })
@@ -494,12 +519,10 @@ impl ExplainPlan {
         cancel: Option<&AtomicBool>,
     ) -> Result<Explanation<'g>, AskError> {
         let go_on = || !cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
-        let Plan { question, model, ask, calibration, .. } = &self.plan;
-        let mut explanation = explain(&go_on, &model.model, graph, question, self.answer, *ask, options)?;
-        if let Some(calibration) = calibration {
-            explanation = explanation.calibrated(calibration, &model.model, graph.topology());
-        }
-        Ok(explanation.with_shown_names(graph))
+        let Plan { question, model, ask, .. } = &self.plan;
+        let explanation = explain(&go_on, &model.model, graph, question, self.answer, *ask, options)?;
+        let probabilities = self.plan.probabilities(graph, ask.passes);
+        Ok(explanation.with_probability(&probabilities).with_shown_names(graph))
     }
 }
 
