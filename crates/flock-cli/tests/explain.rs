@@ -171,3 +171,82 @@ fn calibrations_are_kept_elsewhere_or_at_least_printed() {
     let files = std::fs::read_dir(place.path(".")).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
     assert!(files.into_iter().all(|name| !name.ends_with(".tmp")));
 }
+
+#[test]
+fn default_calibrations_come_with_the_model() {
+    let place = Place::new();
+    for (file, count) in [("a.tsv", 120), ("b.tsv", 90)] {
+        let ring = (0..count).map(|i| format!("n{i}\tnext\tn{}\nn{i}\tskip\tn{}\n", (i + 1) % count, (i + 2) % count));
+        place.write(file, ring.collect::<String>());
+    }
+    let model = ["--model", "entity.safetensors"];
+    let ask =
+        |more: &[&str]| place.run(&[&["predict", "world.tsv", "Portugal", "borders", "?"], &model[..], more].concat());
+    let header = |out: &str| out.lines().nth(1).unwrap().split_whitespace().nth(2).unwrap().to_string();
+    assert_eq!(header(&ask(&[]).ok()), "score");
+
+    let fit =
+        |graphs: &[&str]| place.run(&[&["calibrate", "--queries", "8", "--default-from"], graphs, &model[..]].concat());
+    let one = fit(&["a.tsv"]);
+    assert_eq!(one.code, Some(1));
+    assert!(one.err.starts_with("error: found 1 graph, expected at least 2"), "{}", one.err);
+    let out = fit(&["a.tsv", "b.tsv"]).ok();
+    assert!(out.starts_with("entity, 1 passes: expected calibration error on a graph that was left out "), "{out}");
+    assert!(
+        out.contains("\na ") && out.contains("\nb ") && out.ends_with("kept in entity.calibration.json\n"),
+        "{out}"
+    );
+
+    // It is found beside the model, used, and said.
+    let out = ask(&[]).ok();
+    assert_eq!(header(&out), "probability");
+    assert!(out.contains("\nprobabilities are calibrated on 2 other graphs: expect an error of "), "{out}");
+    let reply = ask(&["--json"]).json().remove(0);
+    assert_eq!((&reply["probability_from"], &reply["default_calibration"]["graphs"]), (&json!("default"), &json!(2)));
+    assert!(reply.get("calibration").is_none());
+    // A model of another hash has none of it, and a broken file is named.
+    std::fs::copy(place.path("entity.calibration.json"), place.path("relation.calibration.json")).unwrap();
+    let relation = ["predict", "world.tsv", "Portugal", "?", "Spain", "--model", "relation.safetensors", "--json"];
+    assert_eq!(place.run(&relation).json()[0]["probability_from"], "score");
+    place.write("entity.calibration.json", "{");
+    let broken = ask(&[]);
+    assert_eq!(broken.code, Some(1));
+    assert!(broken.err.starts_with("error: entity.calibration.json: found EOF"), "{}", broken.err);
+
+    // One of the two is named, not both; the built-in model has no file to keep it beside.
+    assert_eq!(place.run(&["calibrate", "world.tsv", "--default-from", "a.tsv", "b.tsv"]).code, Some(2));
+    assert_eq!(place.run(&["calibrate"]).code, Some(2));
+    let inside = place.run(&["calibrate", "--default-from", "a.tsv", "b.tsv"]);
+    assert!(
+        inside.err.contains("the built-in model has no file") && inside.err.contains("hint: --out FILE"),
+        "{inside:?}"
+    );
+}
+
+#[test]
+fn alike_paths_are_one_reason() {
+    let place = Place::new();
+    // Twelve drugs between A and B, all by the same relations; and a way of five hops.
+    let middle = (0..12).map(|i| format!("A\tuses\tm{i}\nm{i}\ttreats\tB\n"));
+    let long = "A\tx\tp\np\tx\tq\nq\tx\tr\nr\tx\ts\ns\tx\tB\n";
+    place.write("drugs.tsv", middle.collect::<String>() + long);
+    let explain = |more: &[&str]| {
+        let how = ["--walks", "16", "--model", "entity.safetensors", "--hide", "1"];
+        place.run(&[&["explain", "drugs.tsv", "A", "uses", "B"], &how[..], more].concat())
+    };
+    let found = explain(&["--json"]).json().remove(0);
+    let reasons = found["reasons"].as_array().unwrap();
+    let alike: Vec<_> = reasons.iter().filter(|r| r["steps"].as_array().unwrap().len() == 2).collect();
+    assert_eq!((alike.len(), &alike[0]["paths"]), (1, &json!(12)), "{found}");
+    assert!(reasons.iter().all(|r| r["steps"].as_array().unwrap().len() <= 4));
+    // The first reason is hidden whole: all 24 edges of its twelve paths.
+    assert_eq!((&reasons[0]["paths"], found["deletion"]["edges"].as_array().unwrap().len()), (&json!(12), 24));
+    let out = explain(&["--no-check", "--svg", "why.svg"]).ok();
+    assert!(out.contains("  12 paths: uses · treats\n                 A —uses→ m"), "{out}");
+    assert!(std::fs::read_to_string(place.path("why.svg")).unwrap().contains(">12 paths</text>"));
+    // Longer ones are counted, and listed on request.
+    assert!(found["longer"].as_u64().unwrap() > 0 && out.contains("more hops than are listed (share 0."), "{out}");
+    assert_eq!(explain(&["--json", "--no-check", "--max-hops", "64"]).json()[0]["longer"], 0);
+    let short = explain(&["--json", "--no-check", "--max-hops", "2"]).json().remove(0);
+    assert!(short["reasons"].as_array().unwrap().iter().all(|r| r["steps"].as_array().unwrap().len() <= 2));
+}

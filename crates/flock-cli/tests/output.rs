@@ -32,8 +32,10 @@ fn json_of_one_query() {
     let place = Place::new();
     let ran = place.predict(&["Portugal", "borders", "?", "--json", "--top", "0", "--passes", "3", "--seed", "5"]);
     let [reply] = &ran.json()[..] else { panic!("{ran:?}") };
-    let want = ["answers", "candidates", "coverage", "model", "passes", "query", "seed", "unreached", "walks"];
-    assert_eq!(keys(reply), want);
+    let want =
+        ["answers", "candidates", "coverage", "model", "passes", "probability_from", "query", "seed", "unreached"];
+    assert_eq!(keys(reply), [&want[..], &["walks"]].concat());
+    assert_eq!(reply["probability_from"], "score");
     assert_eq!(reply["query"], json!(["Portugal", "borders", "?"]));
     assert_eq!((&reply["seed"], &reply["walks"], &reply["passes"]), (&json!(5), &json!(2), &json!(3)));
     assert_eq!(reply["model"]["origin"], "entity.safetensors");
@@ -229,7 +231,7 @@ fn tables() {
     assert_eq!(lines[0], "Portugal  borders  ?");
     assert_eq!(
         lines[1].split_whitespace().collect::<Vec<_>>(),
-        ["rank", "entity", "probability", "logit", "spread", "visits"]
+        ["rank", "entity", "score", "logit", "spread", "visits"]
     );
     let spain = lines.iter().find(|l| l.contains("Spain")).unwrap();
     assert!(spain.ends_with("  known"));
@@ -241,7 +243,7 @@ fn tables() {
     let args = ["predict", "path.tsv", "n0", "next", "?", "--walks", "1", "--model", "entity.safetensors"];
     let out = place.run(&args).ok();
     let last = out.lines().last().unwrap();
-    assert!(last.contains(" of 501 entities were not reached by any walk; they share probability 0."), "{out}");
+    assert!(last.contains(" of 501 entities were not reached by any walk; they share score 0."), "{out}");
     assert!(last.ends_with(')') && last.contains(" (rank "), "{out}");
 }
 

@@ -8,7 +8,9 @@ use flock_model::checkpoint::Task;
 use flock_model::ensemble::{Ask, NotFinite, Scores};
 use serde::Serialize;
 
-use crate::calibrate::{Calibration, CalibrationSummary};
+use crate::calibrate::{
+    CalibrationSummary, DefaultCalibrationSummary, Probabilities, ProbabilitySource, UnreachedScore,
+};
 use crate::candidates::UnknownCandidates;
 use crate::explain::{Evidence, ReasonReport};
 use crate::passes::StopReason;
@@ -32,7 +34,7 @@ pub struct Answer<'a> {
     pub label: Option<&'a str>,
     /// Mean logit over the passes.
     pub logit: f64,
-    /// σ of that logit.
+    /// What [`Answers::probability_from`] makes of that logit: σ of it, or a calibrated probability.
     pub probability: f64,
     /// Standard deviation of the logit over the passes; none for one pass.
     pub spread: Option<f64>,
@@ -40,7 +42,7 @@ pub struct Answer<'a> {
     pub visits: Option<u32>,
     /// Whether the graph already has it.
     pub known: bool,
-    /// The path with the largest share from the query to it, if reasons were asked for.
+    /// The best reason for it by share × brevity, if reasons were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<ReasonReport<'a>>,
 }
@@ -70,9 +72,15 @@ pub struct Answers<'a> {
     /// Why there are no more passes, if there was a budget: `time`, `steady` or `passes`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<StopReason>,
-    /// What the probabilities come from, if not from σ(logit).
+    /// What the probabilities are: `score` (σ of the logit, not calibrated), `default` (by the model's default calibration) or
+    /// `graph` (by a calibration of this graph).
+    pub probability_from: ProbabilitySource,
+    /// The calibration of this graph, if the probabilities come from it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calibration: Option<CalibrationSummary>,
+    /// The default calibration of the model, if the probabilities come from it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_calibration: Option<DefaultCalibrationSummary>,
     /// Why the calibration of this graph was not used, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calibration_unused: Option<String>,
@@ -122,7 +130,9 @@ impl<'a> Answers<'a> {
             passes: ask.passes,
             model: model.clone(),
             stopped: None,
+            probability_from: ProbabilitySource::Score,
             calibration: None,
+            default_calibration: None,
             calibration_unused: None,
             unknown_candidates: None,
             shown: ShownNames::new(),
@@ -130,24 +140,22 @@ impl<'a> Answers<'a> {
         })
     }
 
-    /// The same with probabilities of a calibration, if it was made as this question is asked, with so many passes; else with the reason why not.
-    pub(crate) fn calibrated(mut self, by: &Calibration, graph: &Graph, passes: u32) -> Answers<'a> {
-        match by.check(&self.model.sha256, graph.topology(), self.walks, passes) {
-            Ok(()) => {
-                self.answers.iter_mut().for_each(|a| a.probability = by.map.at(a.logit));
-                self.unreached.probability = by.map.at(self.unreached.logit);
-                self.calibration = Some(by.into());
-            }
-            Err(unfit) => self.calibration_unused = Some(unfit.to_string()),
-        }
+    /// The same with other probabilities. Ranks and the order of answers stay: they are by logit.
+    pub(crate) fn with_probabilities(mut self, by: &Probabilities<'_>, unreached: UnreachedScore) -> Answers<'a> {
+        self.answers.iter_mut().for_each(|a| a.probability = by.at(a.logit, unreached));
+        self.unreached.probability = by.at(self.unreached.logit, unreached);
+        self.probability_from = by.source();
+        self.calibration = by.of_graph().map(Into::into);
+        self.default_calibration = by.of_default().map(Into::into);
+        self.calibration_unused = by.unused().map(|unfit| unfit.to_string());
         self
     }
 
     /// The same with a reason for each answer that has one. `evidence` is that of the answers, in their order.
     pub(crate) fn with_reasons(mut self, graph: &'a Graph, evidence: &[Evidence]) -> Answers<'a> {
         for (answer, evidence) in self.answers.iter_mut().zip(evidence) {
-            let best = evidence.reasons.iter().find(|r| !r.path.triples.is_empty());
-            answer.reason = best.map(|r| ReasonReport::new(graph, &r.path, r.share, r.count));
+            let best = evidence.reasons.iter().find(|r| r.path.hops() > 0);
+            answer.reason = best.map(|r| ReasonReport::new(graph, r));
         }
         self
     }

@@ -3,6 +3,8 @@
 use flock_graph::{Graph, LoadError, LoadOptions, load_reader};
 use flock_model::checkpoint::{Checkpoint, Task};
 
+use crate::calibrate::DefaultCalibrations;
+
 /// Where a bundled model comes from, in answers and settings.
 pub const ORIGIN: &str = "bundled";
 
@@ -26,6 +28,17 @@ pub fn bundled(task: Task) -> &'static [u8] {
 /// The model of a task to use when none is named.
 pub fn default_checkpoint(task: Task) -> Checkpoint {
     Checkpoint::from_bytes("bundled model", bundled(task)).expect("the tests read every bundled file")
+}
+
+/// The default calibrations of the bundled model of a task. They are of no other model: [`DefaultCalibrations::model`].
+pub fn default_calibrations(task: Task) -> DefaultCalibrations {
+    let (file, text) = match task {
+        Task::Entity => ("flock-entity.calibration.json", include_str!("../models/flock-entity.calibration.json")),
+        Task::Relation => {
+            ("flock-relation.calibration.json", include_str!("../models/flock-relation.calibration.json"))
+        }
+    };
+    DefaultCalibrations::from_text(file, text).expect("the tests read every bundled file")
 }
 
 /// The smaller bundled graph: [countries](COUNTRIES).
@@ -66,6 +79,11 @@ mod tests {
             let checkpoint = default_checkpoint(task);
             assert_eq!(checkpoint.meta().task, task);
             assert!(checkpoint.meta().steps > 0);
+            // Its default calibration is of these weights, for the passes that one asks with.
+            let defaults = default_calibrations(task);
+            assert_eq!(defaults.model, checkpoint.hash);
+            let one = defaults.nearest(1).unwrap();
+            assert!(one.passes == 1 && one.graphs.len() >= 10 && one.error_after < one.error_before);
         }
         assert!(graph().unwrap().topology().num_triples() > 100);
         assert!(medicines().unwrap().topology().num_triples() > 1000);

@@ -6,6 +6,7 @@ use flock_model::checkpoint::{CheckpointError, Task};
 use flock_model::ensemble::NotFinite;
 use flock_model::model::ModelError;
 
+use crate::calibrate::CalibrationError;
 use crate::candidates::CandidateError;
 
 /// Why there is no predictor.
@@ -23,6 +24,9 @@ pub enum PredictorError {
         /// What does not fit.
         source: ModelError,
     },
+    /// A file of default calibrations beside a model file that cannot be used.
+    #[error(transparent)]
+    Calibration(#[from] Box<CalibrationError>),
     /// Two models for one task.
     #[error("{first} and {second} are both {task} models, expected one of each task")]
     SameTask {

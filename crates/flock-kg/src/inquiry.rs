@@ -11,11 +11,11 @@ use flock_model::model::{ModelError, View};
 
 use crate::answers::{Answer, Answers};
 use crate::calibrate::{
-    CalibrateOptions, Calibration, CalibrationError, CalibrationReport, Calibrations, calibrate as calibrate_model,
+    CalibrateOptions, Calibration, CalibrationError, CalibrationReport, Calibrations, HeldOut, Probabilities, hold_out,
 };
 use crate::candidates::{CandidateError, Candidates, FoundCandidates};
 use crate::error::AskError;
-use crate::explain::{ExplainOptions, Explanation, explain};
+use crate::explain::{ExplainOptions, Explanation, MAX_HOPS, explain};
 use crate::passes::Passes;
 use crate::plan::Plan;
 use crate::predictor::{NamedModel, Predictor};
@@ -51,6 +51,7 @@ pub struct Inquiry<'a> {
     found: [OnceLock<Result<Arc<FoundCandidates>, CandidateError>>; 2], // of `among`, by task
     pub(crate) reasons: bool,
     pub(crate) show_ids: bool,
+    pub(crate) max_hops: usize,
     pub(crate) calibrations: [Option<Arc<Calibration>>; 2],
     pub(crate) cancel: Option<&'a AtomicBool>,
     near_limit: Option<usize>,
@@ -74,6 +75,7 @@ impl<'a> Inquiry<'a> {
             found: Default::default(),
             reasons: false,
             show_ids: false,
+            max_hops: MAX_HOPS,
             calibrations: [None, None],
             cancel: None,
             near_limit: None,
@@ -91,6 +93,7 @@ impl<'a> Inquiry<'a> {
             seed: self.seed,
             reasons: self.reasons,
             show_ids: self.show_ids,
+            max_hops: self.max_hops,
             calibrations: self.calibrations.clone(),
             cancel: self.cancel,
             ..Inquiry::new(self.predictor, self.graph)
@@ -183,7 +186,15 @@ impl<'a> Inquiry<'a> {
         self
     }
 
-    /// Uses calibrations of this graph for probabilities, where they were made as the question is asked.
+    /// Lists paths of at most so many hops as reasons of answers; 4 by default. If all are longer, the shortest is listed. For
+    /// explanations [`ExplainOptions::max_hops`] says it.
+    pub fn max_hops(mut self, hops: usize) -> Self {
+        self.max_hops = hops.max(1);
+        self
+    }
+
+    /// Uses calibrations of this graph for probabilities, where they were made as the question is asked. Otherwise the default
+    /// calibration of the model makes them, and where there is none they are scores: [`Answers::probability_from`] says which.
     pub fn calibrations(mut self, calibrations: &Calibrations) -> Self {
         self.calibrations =
             [Task::Entity, Task::Relation].map(|task| calibrations.of(task).map(|c| Arc::new(c.clone())));
@@ -283,6 +294,7 @@ impl<'a> Inquiry<'a> {
             calibration: self.calibrations[task as usize].clone(),
             reasons: false,
             show_ids: self.show_ids,
+            max_hops: self.max_hops,
         })
     }
 
@@ -291,16 +303,10 @@ impl<'a> Inquiry<'a> {
         if self.show_ids { shown_ids(self.graph, names) } else { shown_names(self.graph, names) }
     }
 
-    /// What makes a probability of a logit, for questions that are asked in this way.
-    pub(crate) fn probability_of(&self, named: &NamedModel, ask: &Ask) -> impl Fn(f64) -> f64 + use<> {
-        let calibration = self.calibrations[named.name.task as usize].clone();
-        let fits =
-            |c: &Arc<Calibration>| c.check(&named.name.sha256, self.graph.topology(), ask.walks, ask.passes).is_ok();
-        let calibration = calibration.filter(fits);
-        move |logit| match &calibration {
-            Some(c) => c.map.at(logit),
-            None => 1.0 / (1.0 + (-logit).exp()),
-        }
+    /// How logits become probabilities, for questions that are asked in this way.
+    pub(crate) fn probabilities<'c>(&'c self, named: &'c NamedModel, ask: &Ask) -> Probabilities<'c> {
+        let own = self.calibrations[named.name.task as usize].as_deref();
+        Probabilities::choose(own, named, self.graph, ask.walks, ask.passes)
     }
 
     pub(crate) fn asker(&self, task: Task) -> Result<&Asker<'a>, AskError> {
@@ -524,11 +530,25 @@ impl<'a> Inquiry<'a> {
         options: &CalibrateOptions,
         progress: &mut dyn FnMut(usize, usize) -> bool,
     ) -> Result<Option<CalibrationReport>, CalibrationError> {
+        Ok(self.hold_out(task, options, progress)?.map(|held| held.report()))
+    }
+
+    /// Hides triples of this graph and asks for them, as [`Inquiry::calibrate`] does, and returns what became of them: for
+    /// [`DefaultCalibration::fit`](crate::calibrate::DefaultCalibration::fit), which takes several graphs.
+    ///
+    /// # Errors
+    /// A graph that is too small, or no model of the task.
+    pub fn hold_out(
+        &self,
+        task: Task,
+        options: &CalibrateOptions,
+        progress: &mut dyn FnMut(usize, usize) -> bool,
+    ) -> Result<Option<HeldOut>, CalibrationError> {
         let named = self.predictor.model(task)?;
         let ask = self.ask_settings(named, 1);
         let (topology, pool, go_on) = (self.graph.topology(), self.predictor.pool(), || !self.is_cancelled());
-        let made = calibrate_model(&go_on, &named.model, topology, pool, options, ask, progress);
-        made.map_err(|e| match e {
+        let held = hold_out(&go_on, &named.model, topology, pool, options, ask, progress);
+        held.map_err(|e| match e {
             CalibrationError::Model(ModelError::Stopped) => AskError::Cancelled.into(),
             e => e,
         })
@@ -559,12 +579,10 @@ impl ExplainPlan {
         cancel: Option<&AtomicBool>,
     ) -> Result<Explanation<'g>, AskError> {
         let go_on = || !cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
-        let Plan { question, model, ask, calibration, .. } = &self.plan;
-        let mut explanation = explain(&go_on, &model.model, graph, question, self.answer, *ask, options)?;
-        if let Some(calibration) = calibration {
-            explanation = explanation.calibrated(calibration, &model.model, graph.topology());
-        }
-        Ok(explanation.with_shown_names(graph, self.plan.show_ids))
+        let Plan { question, model, ask, .. } = &self.plan;
+        let explanation = explain(&go_on, &model.model, graph, question, self.answer, *ask, options)?;
+        let probabilities = self.plan.probabilities(graph, ask.passes);
+        Ok(explanation.with_probability(&probabilities).with_shown_names(graph, self.plan.show_ids))
     }
 }
 

@@ -14,7 +14,7 @@ use flock_model::model::{Draw, PassBuffers, PassScores, View};
 use flock_model::update::Parallelism;
 
 use crate::answers::Answers;
-use crate::calibrate::Calibration;
+use crate::calibrate::{Calibration, Probabilities, UnreachedScore};
 use crate::candidates::FoundCandidates;
 use crate::error::AskError;
 use crate::explain::{ExplainOptions, evidence};
@@ -39,6 +39,7 @@ pub struct Plan {
     pub(crate) calibration: Option<Arc<Calibration>>,
     pub(crate) reasons: bool,
     pub(crate) show_ids: bool,
+    pub(crate) max_hops: usize,
 }
 
 impl Plan {
@@ -107,7 +108,19 @@ impl Plan {
         ranking.map_or_else(|_| Vec::new(), |r| r.answers.iter().map(|a| a.id).collect())
     }
 
-    /// The answers after the passes so far, with calibrated probabilities if the graph has a calibration that fits.
+    /// How logits become probabilities after so many passes: by the calibration of the graph, by that of the model, or not at all.
+    pub fn probabilities(&self, graph: &Graph, passes: u32) -> Probabilities<'_> {
+        Probabilities::choose(self.calibration.as_deref(), &self.model, graph, self.ask.walks, passes)
+    }
+
+    /// The candidates that no walk of these scores reached, whichever are ranked.
+    pub fn unreached(&self, graph: &Graph, scores: &Scores) -> UnreachedScore {
+        let reached = scores.reached.len() as u32;
+        let count = self.question.num_candidates(graph.topology()).saturating_sub(reached);
+        UnreachedScore { logit: scores.unreached.logit, count }
+    }
+
+    /// The answers after the passes so far, with probabilities as [`Plan::probabilities`] says.
     ///
     /// # Errors
     /// Scores that are no numbers.
@@ -133,9 +146,10 @@ impl Plan {
             let view = View { topology: graph.topology(), mask: None };
             let ask = Ask { passes: passes.count().min(EXPLAINED_PASSES), ..self.ask };
             let go_on = || !cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
-            let (query, options) = (&self.question.query, ExplainOptions::default());
+            let (query, options) =
+                (&self.question.query, ExplainOptions { max_hops: self.max_hops, ..ExplainOptions::default() });
             let found = evidence(&go_on, &self.model.model, view, query, ask, &ids, &options)?;
-            let found: Vec<_> = found.into_iter().map(|(_, evidence)| evidence).collect();
+            let found: Vec<_> = found.answers.into_iter().map(|(_, evidence)| evidence).collect();
             answers = answers.with_reasons(graph, &found);
         }
         Ok(answers.with_shown_names(graph, self.show_ids))
@@ -147,11 +161,8 @@ impl Plan {
         let mut answers = Answers::new(graph, &self.question, &scores, &self.listing(), &ask, name)?;
         answers.stopped = passes.reason();
         answers.unknown_candidates = self.among.as_ref().and_then(|found| found.unknown.clone());
-        if let Some(calibration) = &self.calibration {
-            // Without a budget the last count is known, so that interim answers are calibrated if the last ones are.
-            let count = if self.budget.is_some() { ask.passes } else { self.most_passes() };
-            answers = answers.calibrated(calibration, graph, count);
-        }
-        Ok(answers)
+        // Without a budget the last count is known, so that interim answers are calibrated if the last ones are.
+        let count = if self.budget.is_some() { ask.passes } else { self.most_passes() };
+        Ok(answers.with_probabilities(&self.probabilities(graph, count), self.unreached(graph, &scores)))
     }
 }

@@ -20,6 +20,7 @@ use flock_model::ModelName;
 use flock_model::checkpoint::{Checkpoint, Task};
 use flock_model::model::Model;
 
+use crate::calibrate::{CalibrationError, DefaultCalibration, DefaultCalibrations};
 use crate::error::{AskError, PredictorError};
 
 /// A model and what answers call it.
@@ -28,10 +29,12 @@ pub struct NamedModel {
     pub model: Model,
     /// Its name in answers.
     pub name: ModelName,
+    defaults: Option<DefaultCalibrations>, // of this model: with its hash
 }
 
 impl NamedModel {
-    /// Packs a checkpoint for an engine. `origin` says where it comes from: a file, or `bundled`.
+    /// Packs a checkpoint for an engine. `origin` says where it comes from: a file, or `bundled`. A copy of a bundled model has
+    /// its default calibrations.
     ///
     /// # Errors
     /// A model of sizes that this build does not run.
@@ -44,7 +47,24 @@ impl NamedModel {
             precision: engine.precision().to_string(),
             origin,
         };
-        Ok(NamedModel { model, name })
+        #[cfg(feature = "bundled")]
+        let defaults = Some(crate::bundled::default_calibrations(name.task)).filter(|d| d.model == name.sha256);
+        #[cfg(not(feature = "bundled"))]
+        let defaults = None;
+        Ok(NamedModel { model, name, defaults })
+    }
+
+    /// The same with default calibrations, if they are of this model; else as it was.
+    pub fn with_default_calibrations(mut self, defaults: DefaultCalibrations) -> NamedModel {
+        if defaults.model == self.name.sha256 {
+            self.defaults = Some(defaults);
+        }
+        self
+    }
+
+    /// The default calibration for about so many passes, if the model carries any.
+    pub fn default_calibration(&self, passes: u32) -> Option<&DefaultCalibration> {
+        self.defaults.as_ref()?.nearest(passes)
     }
 
     /// The base walk count `n` on a graph, by the model's own rule.
@@ -70,7 +90,8 @@ enum ModelSource {
 }
 
 impl PredictorBuilder {
-    /// Adds a checkpoint file. With none, the bundled models are used; one of each task can be given.
+    /// Adds a checkpoint file. With none, the bundled models are used; one of each task can be given. Default calibrations are read
+    /// from the file beside it ([`DefaultCalibrations::path`]), if there is one.
     pub fn model(mut self, file: impl AsRef<Path>) -> PredictorBuilder {
         self.models.push(ModelSource::File(file.as_ref().to_path_buf()));
         self
@@ -106,11 +127,16 @@ impl PredictorBuilder {
             pool: Arc::new(pool(self.threads.unwrap_or_else(all_threads))?),
         };
         for source in self.models {
-            let (checkpoint, origin) = match source {
-                ModelSource::File(file) => (Checkpoint::read(&file)?, file.display().to_string()),
-                ModelSource::Checkpoint(checkpoint, origin) => (*checkpoint, origin),
+            let (checkpoint, origin, defaults) = match source {
+                ModelSource::File(file) => {
+                    (Checkpoint::read(&file)?, file.display().to_string(), default_calibrations(&file)?)
+                }
+                ModelSource::Checkpoint(checkpoint, origin) => (*checkpoint, origin, None),
             };
-            let named = NamedModel::new(&checkpoint, predictor.engine, origin)?;
+            let mut named = NamedModel::new(&checkpoint, predictor.engine, origin)?;
+            if let Some(defaults) = defaults {
+                named = named.with_default_calibrations(defaults);
+            }
             let task = named.name.task;
             let slot = &predictor.models[task as usize];
             if let Err(second) = slot.set(Arc::new(named)) {
@@ -123,6 +149,14 @@ impl PredictorBuilder {
             return Err(PredictorError::NoModel);
         }
         Ok(predictor)
+    }
+}
+
+/// The default calibrations beside a model file, if there are any.
+fn default_calibrations(model: &Path) -> Result<Option<DefaultCalibrations>, PredictorError> {
+    match DefaultCalibrations::read_file(&DefaultCalibrations::path(model)) {
+        Err(CalibrationError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        read => Ok(Some(read.map_err(Box::new)?)),
     }
 }
 

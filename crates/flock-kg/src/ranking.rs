@@ -46,7 +46,7 @@ pub struct UnreachedCandidates {
     pub count: u32,
     /// The logit they share.
     pub logit: f64,
-    /// σ of that logit.
+    /// What the reply's `probability_from` makes of that logit: σ of it, or a calibrated probability.
     pub probability: f64,
     /// The rank they share.
     pub rank: u32,

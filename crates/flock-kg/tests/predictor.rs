@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use flock_kg::calibrate::CalibrationError;
+use flock_kg::calibrate::{CalibrationError, ProbabilitySource};
 use flock_kg::{
     AskError, AskRemedy, Blank, CalibrateOptions, Calibrations, EXPLAIN_PASSES, ExplainOptions, Graph, Predictor,
     PredictorError, StopReason, Task, bundled,
@@ -204,6 +204,77 @@ fn a_stream_is_calibrated_throughout_or_not_at_all() {
     let cancel = AtomicBool::new(true);
     let cancelled = inquiry().cancel(&cancel).calibrate(Task::Entity, &options, &mut |_, _| true);
     assert!(matches!(cancelled, Err(CalibrationError::Ask(AskError::Cancelled))));
+}
+
+/// Where the graph has no calibration that fits, the bundled models bring one, and every reply says which it is.
+#[test]
+fn probabilities_say_where_they_come_from() {
+    let (graph, predictor) = (graph(), predictor(2));
+    let options = CalibrateOptions { queries: 20, top: 10 };
+    let rule = predictor.model(Task::Entity).unwrap().base_walks(&graph);
+    let inquiry = || predictor.on(&graph).walks(rule);
+    let default = inquiry().ask(QUESTIONS[0]).unwrap();
+    assert_eq!(default.probability_from, ProbabilitySource::Default);
+    let about = default.default_calibration.as_ref().unwrap();
+    assert!(about.graphs >= 10 && about.error_after < about.error_before, "{about:?}");
+    // A relation question has the map of its own model.
+    let relation = predictor.on(&graph).ask(QUESTIONS[2]).unwrap();
+    assert_eq!(relation.probability_from, ProbabilitySource::Default);
+    assert_ne!(relation.default_calibration, default.default_calibration);
+    // Four times the walks of the rule is another way to ask: the number is σ(logit) again, and is called a score.
+    let score = predictor.on(&graph).walks(4 * rule).ask(QUESTIONS[0]).unwrap();
+    assert_eq!((score.probability_from, score.probability_from.title()), (ProbabilitySource::Score, "score"));
+    assert!(score.answers.iter().all(|a| (a.probability - 1.0 / (1.0 + (-a.logit).exp())).abs() < 1e-12));
+
+    let made = inquiry().calibrate(Task::Entity, &options, &mut |_, _| true).unwrap().unwrap();
+    assert!(made.calibration.missed.is_some());
+    let mut calibrations = Calibrations::default();
+    calibrations.set(Task::Entity, made.calibration);
+    let own = inquiry().calibrations(&calibrations).ask(QUESTIONS[0]).unwrap();
+    assert_eq!((own.probability_from, &own.default_calibration), (ProbabilitySource::Graph, &None));
+    // Asked in another way it is not used; the default takes its place.
+    let other = inquiry().calibrations(&calibrations).passes(4).ask(QUESTIONS[0]).unwrap();
+    assert_eq!((other.probability_from, &other.calibration), (ProbabilitySource::Default, &None));
+    assert_eq!(other.calibration_unused.as_deref(), Some("the calibration was made with 1 passes, not used with 4"));
+    // Order, ranks and logits are those of the scores, and no probability rises down the list.
+    for reply in [&own, &default] {
+        let places =
+            |answers: &flock_kg::Answers<'_>| answers.answers.iter().map(|a| (a.rank, a.id)).collect::<Vec<_>>();
+        assert_eq!(places(reply), places(&default));
+        assert!(reply.answers.windows(2).all(|w| w[0].logit >= w[1].logit && w[0].probability >= w[1].probability));
+    }
+}
+
+/// What no walk reached has next to no probability, listed by name or not.
+#[test]
+fn a_calibration_does_not_lift_what_no_walk_reached() {
+    let (graph, predictor) = (graph(), predictor(2));
+    let rule = predictor.model(Task::Entity).unwrap().base_walks(&graph);
+    let walks = rule.div_ceil(2); // few, so that something is not reached
+    let inquiry = || predictor.on(&graph).walks(walks);
+    let question = ["Ireland", "borders", "?"];
+    let all = inquiry().ask(question).unwrap();
+    assert!(all.probability_from == ProbabilitySource::Default && all.unreached.count > 0, "{:?}", all.unreached);
+    // All of them together have no more than what a question misses: one answer at most.
+    let together = all.unreached.probability * f64::from(all.unreached.count);
+    assert!(together <= 1.0, "{together}");
+    assert!(
+        all.answers
+            .iter()
+            .filter(|a| a.logit <= all.unreached.logit)
+            .all(|a| a.probability <= all.unreached.probability)
+    );
+    let reached: Vec<&str> = all.answers.iter().map(|a| a.name).collect();
+    let missed = graph.entities().iter().find(|name| !reached.contains(name)).unwrap();
+    let named = inquiry().among([missed, reached[0]]).ask(question).unwrap();
+    let found = named.answers.iter().find(|a| a.name == missed).unwrap();
+    assert_eq!(found.probability, all.unreached.probability);
+    // The same where it is scored and explained alone.
+    let scored = inquiry().score(["Ireland", "borders", missed]).unwrap();
+    assert_eq!(scored.probability, all.unreached.probability);
+    let options = ExplainOptions { check: false, ..ExplainOptions::default() };
+    let explained = inquiry().passes(1).explain(["Ireland", "borders", missed], Blank::Tail, &options).unwrap();
+    assert_eq!((explained.probability, explained.reasons.len()), (all.unreached.probability, 0));
 }
 
 /// IRIs are shown by their prefix, the same everywhere: every reply says how.

@@ -173,6 +173,13 @@ async fn answers_as_the_library_does() {
     // The triple itself is hidden, so no way is that edge alone.
     let direct = |r: &Value| r["steps"].as_array().unwrap().len() == 1 && r["steps"][0]["relation"] == "borders";
     assert!(!explain["reasons"].as_array().unwrap().iter().any(direct));
+    assert_eq!((&explain["probability_from"], &explain["max_hops"]), (&json!("score"), &json!(4)));
+    let short = json!({"triple": ["Portugal", "borders", "Spain"], "walks": 4, "max_hops": 2});
+    let short = post(&app, "/api/v1/explain", short).await.json();
+    let hops = |r: &Value| r["steps"].as_array().unwrap().len();
+    assert!(short["reasons"].as_array().unwrap().iter().all(|r| hops(r) <= 2 && r["paths"].as_u64() >= Some(1)));
+    let none = json!({"triple": ["Portugal", "borders", "Spain"], "max_hops": 0});
+    assert_eq!(post(&app, "/api/v1/explain", none).await.status, StatusCode::BAD_REQUEST);
 }
 
 #[tokio::test]

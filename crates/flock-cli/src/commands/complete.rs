@@ -286,6 +286,9 @@ fn show(list: &Links<'_>, name: &str) -> String {
 }
 
 fn write(args: &CompleteArgs, list: &Links<'_>) -> Result<(), Failure> {
+    if let Some(why) = &list.calibration_unused {
+        calibrations::warn_unused(args.calibration.as_deref(), &args.graph.graph, why);
+    }
     if args.json {
         let mut out = args.output.text()?;
         writeln!(out, "{}", json(list)?)?;

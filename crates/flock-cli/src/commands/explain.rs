@@ -4,8 +4,9 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use flock_kg::calibrate::ProbabilitySource;
 use flock_kg::eval::results::write_text;
-use flock_kg::explain::svg;
+use flock_kg::explain::{MAX_HOPS, svg};
 use flock_kg::records::{Column, OutputFormat};
 use flock_kg::{Blank, ExplainOptions, Explanation};
 
@@ -21,7 +22,8 @@ use crate::shared::table::{self, Align, grouped, printable, probability};
 /// Arguments of `explain`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Each reason is a path from the query to the answer that walks took, with its share of the answer's consensus. Weights \
+Each reason is a path from the query to the answer that walks took, with its share of the answer's consensus. Paths \
+with the same relations are one reason, with an example. Reasons come by share × brevity (one over the number of hops). Weights \
 alone prove nothing: the edges of the best reasons are then hidden and the question asked again, beside as many \
 random edges around the same entities. A triple that the graph has is hidden from the start.
 
@@ -45,6 +47,9 @@ pub struct ExplainArgs {
     /// Reasons to list
     #[arg(long, short = 'k', value_name = "K", default_value_t = 5, value_parser = parse::positive)]
     pub top: usize,
+    /// The most hops of a listed path; if all are longer, the shortest are listed
+    #[arg(long, value_name = "N", default_value_t = MAX_HOPS, value_parser = parse::positive)]
+    pub max_hops: usize,
     /// How many of the model's last updates to look at
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = parse::positive)]
     pub updates: usize,
@@ -103,6 +108,7 @@ pub fn run(args: ExplainArgs) -> Result<(), Failure> {
         updates: args.updates,
         hide: args.hide,
         draws: args.draws,
+        max_hops: args.max_hops,
     };
     let triple = [&args.head, &args.relation, &args.tail];
     let explanation = patiently("explaining", || inquiry.explain(triple, args.blank, &options)).map_err(error)?;
@@ -144,11 +150,15 @@ fn write_records(output: &OutputArgs, e: &Explanation<'_>) -> Result<(), Failure
 
 fn write(out: &mut dyn Write, e: &Explanation<'_>, show: impl Fn(&str) -> String + Copy) -> io::Result<()> {
     writeln!(out, "{}  →  {}", e.query.map(show).join("  "), show(e.answer))?;
-    let source = if e.calibration.is_some() { " (calibrated on this graph)" } else { "" };
-    let stated = probability(e.probability);
+    let source = match e.probability_from {
+        ProbabilitySource::Graph => " (calibrated on this graph)",
+        ProbabilitySource::Default => " (calibrated on other graphs)",
+        _ => "",
+    };
+    let (title, stated) = (e.probability_from.title(), probability(e.probability));
     writeln!(
         out,
-        "logit {:+.3}, probability {stated}{source}, {} passes, n = {}, seed {}",
+        "logit {:+.3}, {title} {stated}{source}, {} passes, n = {}, seed {}",
         e.logit, e.passes, e.walks, e.seed
     )?;
     if e.known {
@@ -160,7 +170,14 @@ fn write(out: &mut dyn Write, e: &Explanation<'_>, show: impl Fn(&str) -> String
     }
     let mut rows = vec![["share", "count", "reason"].map(str::to_string).to_vec()];
     for r in &e.reasons {
-        rows.push(vec![format!("{:.3}", r.share), grouped(r.count.into()), r.line(show)]);
+        let reason = match r.paths {
+            1 => r.line(show),
+            paths => format!("{} paths: {}", grouped(paths as u64), r.pattern(show)),
+        };
+        rows.push(vec![format!("{:.3}", r.share), grouped(r.count.into()), reason]);
+        if r.paths > 1 {
+            rows.push(vec![String::new(), String::new(), format!("  {}", r.line(show))]);
+        }
     }
     table::write(out, &[Align::Right, Align::Right, Align::Left], &rows)?;
     writeln!(
@@ -170,6 +187,16 @@ fn write(out: &mut dyn Write, e: &Explanation<'_>, show: impl Fn(&str) -> String
         grouped(e.positions.into()),
         grouped(e.distinct as u64)
     )?;
+    if e.longer > 0 {
+        let paths = if e.longer == 1 { "path has" } else { "paths have" };
+        writeln!(
+            out,
+            "{} {paths} more hops than are listed (share {:.3}); hint: --max-hops {}",
+            grouped(e.longer as u64),
+            e.longer_share,
+            2 * e.max_hops
+        )?;
+    }
     if let Some(d) = &e.deletion {
         let edges = if d.edges.len() == 1 { "edge" } else { "edges" };
         write!(out, "without the {} {edges} of the best reasons the logit falls by {:.3}", d.edges.len(), d.fall)?;

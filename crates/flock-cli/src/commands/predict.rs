@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
+use flock_kg::explain::MAX_HOPS;
 use flock_kg::records::{OutputFormat, TableStyle, answer_columns, write_answers};
 use flock_kg::{Answers, Blank, Candidates, Graph, Inquiry, StopReason, Task};
 use serde::Serialize;
@@ -53,8 +54,9 @@ With --output (csv, tsv, jsonl, md or parquet) each answer is a row: head, relat
 blank, rank, answer, label, probability, calibrated, logit, spread, visits, known; with --explain also reason.
 
 With --json each query is one line: query, answers (rank, name, label if there is one, logit, probability, spread, visits, known), unreached, \
-candidates, coverage, seed, walks, passes, model; with --explain answers have a reason, with --budget there is stopped, \
-after calibrate there is calibration, or calibration_unused with the reason; unknown_candidates are names of --among that \
+candidates, coverage, seed, walks, passes, model, probability_from (score: the sigmoid of the logit, not calibrated; default: \
+calibrated on other graphs; graph: calibrated on this one); with --explain answers have a reason, with --budget there is \
+stopped, after calibrate there is calibration, or calibration_unused with the reason; unknown_candidates are names of --among that \
 the graph does not have. A query of a batch that fails is reported on standard error (with \
 --json also as a line with \"error\"), the others go on, and the exit status is 1.
 
@@ -109,6 +111,9 @@ pub struct PredictArgs {
     /// One line of reason for each answer: the path from the query that weighed most
     #[arg(long, alias = "reasons")]
     pub explain: bool,
+    /// The most hops of a path in --explain; if all are longer, the shortest is shown
+    #[arg(long, value_name = "N", default_value_t = MAX_HOPS, value_parser = parse::positive, requires = "explain")]
+    pub max_hops: usize,
     /// Calibrations to use [default: GRAPH.calibration.json, if there is one]
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
@@ -151,6 +156,7 @@ pub fn run(args: PredictArgs) -> Result<(), Failure> {
     let calibrations = calibrations::find(args.calibration.as_deref(), &args.graph.graph)?;
     let (graph, _) = load::graph(&args.graph)?;
     let mut inquiry = predictor.on(&graph).seed(args.seed).top(args.top).only_new(args.novel).reasons(args.explain);
+    inquiry = inquiry.max_hops(args.max_hops);
     inquiry = inquiry.calibrations(&calibrations).show_ids(args.ids);
     if let Some(walks) = args.walks {
         inquiry = inquiry.walks(walks);
@@ -295,7 +301,8 @@ impl Predict<'_> {
         let show = |name: &str| printable(reply.show(name)).into_owned();
         writeln!(out, "{}", reply.query.map(show).join("  "))?;
         let entity = reply.model.task == Task::Entity;
-        let mut header = vec!["rank", if entity { "entity" } else { "relation" }, "probability", "logit", "spread"];
+        let title = reply.probability_from.title();
+        let mut header = vec!["rank", if entity { "entity" } else { "relation" }, title, "logit", "spread"];
         let mut aligns = vec![Align::Right, Align::Left, Align::Right, Align::Right, Align::Right];
         if entity {
             header.push("visits");
@@ -343,11 +350,18 @@ impl Predict<'_> {
                 grouped(c.queries as u64)
             )?;
         }
+        if let Some(c) = &reply.default_calibration {
+            writeln!(
+                out,
+                "probabilities are calibrated on {} other graphs: expect an error of {:.3} on a new one ({:.3} for bare scores)",
+                c.graphs, c.error_after, c.error_before
+            )?;
+        }
         let (u, what) = (&reply.unreached, if entity { "entities" } else { "relations" });
         if u.count > 0 {
             writeln!(
                 out,
-                "{} of {} {what} were not reached by any walk; they share probability {} (rank {})",
+                "{} of {} {what} were not reached by any walk; they share {title} {} (rank {})",
                 grouped(u.count.into()),
                 grouped(reply.candidates.into()),
                 probability(u.probability),

@@ -108,6 +108,9 @@ pub fn run(args: ScoreArgs) -> Result<(), Failure> {
     }
     scored.truncate(args.top.unwrap_or(if args.existing { 100 } else { usize::MAX }));
     let list = inquiry.named_scores(&scored).map_err(error)?;
+    if let Some(why) = &list.calibration_unused {
+        calibrations::warn_unused(args.calibration.as_deref(), &args.graph.graph, why);
+    }
     if args.json {
         let mut out = args.output.text()?;
         writeln!(out, "{}", json(&list)?)?;

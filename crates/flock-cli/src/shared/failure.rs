@@ -163,6 +163,7 @@ fn own_hint(e: &(dyn Error + 'static)) -> Option<&'static str> {
             PredictorError::SameTask { .. } => Some("give --model twice, once for each task"),
             PredictorError::Threads { .. } => Some("--threads"),
             PredictorError::NoModel => Some("--model FILE"),
+            PredictorError::Calibration(e) => own_hint(&**e),
             _ => None,
         };
     }

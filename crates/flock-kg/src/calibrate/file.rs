@@ -47,6 +47,15 @@ pub enum CalibrationError {
         /// Triples of the graph.
         triples: usize,
     },
+    /// A default calibration is tried on a graph that it was not fitted to, so one is too few.
+    #[error("found {found} graph, expected at least 2: each is tried with what the others gave")]
+    TooFewGraphs {
+        /// Graphs given.
+        found: usize,
+    },
+    /// Graphs that were asked of different models, or with different numbers of passes.
+    #[error("the graphs were asked of different models or with different passes, expected one model and one number")]
+    MixedGraphs,
     /// There is no model of the task.
     #[error(transparent)]
     Ask(#[from] AskError),

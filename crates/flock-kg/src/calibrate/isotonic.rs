@@ -53,13 +53,18 @@ impl Isotonic {
     /// counts, until all ascend. Each then has the share (k + ½)/(n + 1), and what that puts out of order is pooled again. The
     /// half is added last, so that a hundred samples without a hit make ½/101, not the ½/11 of each of ten groups.
     pub fn fit(samples: &[(f64, bool)]) -> Isotonic {
-        let mut sorted = samples.to_vec();
-        sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let size = sorted.len().div_ceil(GROUPS).max(GROUP);
-        let groups = sorted.chunks(size).map(|group| Block {
-            count: group.len() as f64,
-            logits: group.iter().map(|s| s.0).sum(),
-            hits: group.iter().filter(|s| s.1).count() as f64,
+        Isotonic::fit_weighted(samples.iter().map(|&(logit, truth)| (logit, truth, 1.0)).collect())
+    }
+
+    /// As [`Isotonic::fit`], where each sample counts as often as its weight says. Weights are positive and have the mean 1, so
+    /// that they move samples against each other and not against the half that is added.
+    pub fn fit_weighted(mut samples: Vec<(f64, bool, f64)>) -> Isotonic {
+        samples.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let size = samples.len().div_ceil(GROUPS).max(GROUP);
+        let groups = samples.chunks(size).map(|group| Block {
+            count: group.iter().map(|s| s.2).sum(),
+            logits: group.iter().map(|s| s.0 * s.2).sum(),
+            hits: group.iter().filter(|s| s.1).map(|s| s.2).sum(),
         });
         let ascending = pool(groups, |block| block.hits / block.count);
         let blocks = pool(ascending.into_iter(), Block::share);
@@ -111,6 +116,19 @@ mod tests {
         // Below: the odds of 1.5/11 are 3/19, and three units of the logit lower they are e³ times less.
         let odds = 3.0 / 19.0 * (-3f64).exp();
         assert!((map.at(-3.0) - odds / (1.0 + odds)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn weights_count_as_copies() {
+        // Ten at logit 0 with two hits, ten at 2 with five: each of the second ten counts half as often again.
+        let samples: Vec<(f64, bool, f64)> =
+            (0..20).map(|i| if i < 10 { (0.0, i < 2, 0.8) } else { (2.0, i < 15, 1.2) }).collect();
+        let map = Isotonic::fit_weighted(samples.clone());
+        // 2 × 0.8 of 8, and 5 × 1.2 of 12, with the half.
+        assert!((map.at(0.0) - 2.1 / 9.0).abs() < 1e-12 && (map.at(2.0) - 6.5 / 13.0).abs() < 1e-12, "{map:?}");
+        let plain: Vec<(f64, bool)> = samples.iter().map(|s| (s.0, s.1)).collect();
+        let alike = samples.iter().map(|s| (s.0, s.1, 1.0)).collect();
+        assert_eq!(Isotonic::fit(&plain), Isotonic::fit_weighted(alike));
     }
 
     #[test]

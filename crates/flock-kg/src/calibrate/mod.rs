@@ -6,18 +6,29 @@
 //! the questions; the map that is kept is fitted to all.
 //!
 //! What the graph merely lacks counts as false here, so the probabilities are on the low side by as much as it is incomplete.
+//!
+//! Candidates that no walk reached are no samples of the map. They share one logit, which may lie where reached candidates are
+//! often true, and they are many: so it is counted how many true answers of a question no walk reaches, and that is shared out
+//! among them ([`Probabilities::at`]).
+//!
+//! A model may carry a [`DefaultCalibration`], fitted in the same way to several graphs that it was not trained on.
+//! [`Probabilities::choose`] decides which calibration holds for a question.
 
+mod defaults;
 mod file;
 mod isotonic;
+mod probabilities;
 mod reliability;
 mod summary;
 
+pub use defaults::{DefaultCalibration, DefaultCalibrations, LeftOutGraph};
 pub use file::{CalibrationError, Calibrations};
 pub use isotonic::Isotonic;
+pub use probabilities::{Probabilities, ProbabilitySource, UnreachedScore};
 #[cfg(feature = "eval")]
 pub use reliability::svg;
 pub use reliability::{Bin, bins, expected_error};
-pub use summary::CalibrationSummary;
+pub use summary::{CalibrationSummary, DefaultCalibrationSummary};
 
 use flock_graph::{Mask, Topology, Triple};
 use flock_walk::{Key, Order, WalkQuery};
@@ -67,6 +78,9 @@ pub struct Calibration {
     pub error_before: f64,
     /// Expected calibration error of the map, on questions it was not fitted to.
     pub error_after: f64,
+    /// True answers of a question that no walk reached, in the mean. Files from before this was kept have none.
+    #[serde(default)]
+    pub missed: Option<f64>,
     /// The map.
     pub map: Isotonic,
 }
@@ -137,9 +151,20 @@ pub struct CalibrationReport {
     pub after: [Bin; 10],
 }
 
-/// Calibrates a model on a graph. `progress` is told how many questions are done, of how many; if it answers false the rest is
-/// left and there is no result. Goes on as long as `go_on`, which is looked at before each pass.
-pub fn calibrate(
+/// What became of held-out triples that were asked for.
+#[derive(Clone, Debug)]
+pub struct HeldOut {
+    model: String,   // SHA-256 of the checkpoint
+    sizes: [u64; 3], // of the graph
+    walks: u32,
+    passes: u32,
+    samples: Vec<Vec<(f64, bool)>>, // per question: logit of a listed candidate, and whether it is true
+    missed: usize,                  // true answers that no walk reached, of all questions
+}
+
+/// Hides triples of a graph and asks for them. `progress` is told how many questions are done, of how many; if it answers false
+/// the rest is left and there is no result. Goes on as long as `go_on`, which is looked at before each pass.
+pub fn hold_out(
     go_on: GoOn<'_>,
     model: &Model,
     topology: &Topology,
@@ -147,7 +172,7 @@ pub fn calibrate(
     options: &CalibrateOptions,
     ask: Ask,
     progress: &mut dyn FnMut(usize, usize) -> bool,
-) -> Result<Option<CalibrationReport>, CalibrationError> {
+) -> Result<Option<HeldOut>, CalibrationError> {
     let task = model.meta().task;
     let triples = topology.num_triples();
     let held = options.queries.min((triples / 10).max(1));
@@ -158,7 +183,7 @@ pub fn calibrate(
     let asker = Asker::new(model, View { topology, mask: Some(&mask) }, pool);
 
     let queries: Vec<WalkQuery> = held.iter().enumerate().map(|(i, t)| question(topology, task, *t, i)).collect();
-    let mut samples: Vec<Vec<(f64, bool)>> = Vec::new(); // per question
+    let (mut samples, mut missed): (Vec<Vec<(f64, bool)>>, usize) = (Vec::new(), 0);
     for chunk in queries.chunks(4 * pool.current_num_threads()) {
         for (query, passes) in chunk.iter().zip(asker.ask_passes_while(chunk, ask, go_on)?) {
             let scores = combine(&passes);
@@ -168,37 +193,89 @@ pub fn calibrate(
             let ranking = Ranking::new(&scores, candidates, &seen, &listing)?;
             let truth = |id: u32| answers.binary_search_by_key(&id, |a| a.0).is_ok();
             samples.push(ranking.answers.iter().map(|a| (a.score.logit, truth(a.id))).collect());
+            let reached = |id: u32| scores.reached.binary_search_by_key(&id, |r| r.0).is_ok();
+            missed += answers.iter().filter(|(a, id)| mask.hides(*id) && !reached(*a)).count();
         }
         if !progress(samples.len(), queries.len()) {
             return Ok(None);
         }
     }
-    let all: Vec<(f64, bool)> = samples.iter().flatten().copied().collect();
+    let found = samples.iter().map(Vec::len).sum();
     const LEAST: usize = 40;
-    if all.len() < LEAST {
-        return Err(CalibrationError::TooFew { found: all.len(), expected: LEAST, triples });
+    if found < LEAST {
+        return Err(CalibrationError::TooFew { found, expected: LEAST, triples });
     }
-    let half = |odd: usize| -> Vec<(f64, bool)> { samples.iter().skip(odd).step_by(2).flatten().copied().collect() };
-    let halves = [half(0), half(1)];
-    let crosswise = |i: usize| {
-        let map = Isotonic::fit(&halves[1 - i]);
-        halves[i].iter().map(move |(logit, truth)| (map.at(*logit), *truth))
-    };
-    let before = bins(all.iter().map(|(logit, truth)| (1.0 / (1.0 + (-logit).exp()), *truth)));
-    let after = bins(crosswise(0).chain(crosswise(1)));
-    let calibration = Calibration {
+    Ok(Some(HeldOut {
         model: model.hash().to_string(),
-        graph: Some(sizes_of(topology)),
+        sizes: sizes_of(topology),
         walks: ask.walks,
         passes: ask.passes,
-        queries: queries.len(),
-        samples: all.len(),
-        positives: all.iter().filter(|s| s.1).count(),
-        error_before: expected_error(&before),
-        error_after: expected_error(&after),
-        map: Isotonic::fit(&all),
-    };
-    Ok(Some(CalibrationReport { calibration, before, after }))
+        samples,
+        missed,
+    }))
+}
+
+/// Calibrates a model on a graph. The arguments are those of [`hold_out`].
+pub fn calibrate(
+    go_on: GoOn<'_>,
+    model: &Model,
+    topology: &Topology,
+    pool: &rayon::ThreadPool,
+    options: &CalibrateOptions,
+    ask: Ask,
+    progress: &mut dyn FnMut(usize, usize) -> bool,
+) -> Result<Option<CalibrationReport>, CalibrationError> {
+    Ok(hold_out(go_on, model, topology, pool, options, ask, progress)?.map(|held| held.report()))
+}
+
+impl HeldOut {
+    /// All samples, of whichever question.
+    fn all(&self) -> impl Iterator<Item = (f64, bool)> + '_ {
+        self.samples.iter().flatten().copied()
+    }
+
+    /// True answers that no walk reached, for each question. The half keeps a few lucky questions from making it nothing.
+    fn missed(&self) -> f64 {
+        (self.missed as f64 + 0.5) / (self.samples.len() as f64 + 1.0)
+    }
+
+    /// Reliability of σ(logit).
+    fn before(&self) -> [Bin; 10] {
+        bins(self.all().map(|(logit, truth)| (sigmoid(logit), truth)))
+    }
+
+    /// The calibration of this graph.
+    pub fn report(&self) -> CalibrationReport {
+        let half =
+            |odd: usize| -> Vec<(f64, bool)> { self.samples.iter().skip(odd).step_by(2).flatten().copied().collect() };
+        let halves = [half(0), half(1)];
+        let crosswise = |i: usize| {
+            let map = Isotonic::fit(&halves[1 - i]);
+            halves[i].iter().map(move |(logit, truth)| (map.at(*logit), *truth))
+        };
+        let before = self.before();
+        let after = bins(crosswise(0).chain(crosswise(1)));
+        let all: Vec<(f64, bool)> = self.all().collect();
+        let calibration = Calibration {
+            model: self.model.clone(),
+            graph: Some(self.sizes),
+            walks: self.walks,
+            passes: self.passes,
+            queries: self.samples.len(),
+            samples: all.len(),
+            positives: all.iter().filter(|s| s.1).count(),
+            error_before: expected_error(&before),
+            error_after: expected_error(&after),
+            missed: Some(self.missed()),
+            map: Isotonic::fit(&all),
+        };
+        CalibrationReport { calibration, before, after }
+    }
+}
+
+/// What a score is before anything is known of the graph.
+fn sigmoid(logit: f64) -> f64 {
+    1.0 / (1.0 + (-logit).exp())
 }
 
 /// Tails and heads are asked for in turns.

@@ -7,6 +7,7 @@ use flock_model::ModelName;
 use serde::{Deserialize, Serialize};
 
 use super::{Candidate, CompletionProgress, SideScore};
+use crate::calibrate::ProbabilitySource;
 use crate::explain::ReasonReport;
 use crate::shown::ShownNames;
 
@@ -93,7 +94,13 @@ pub struct Links<'a> {
     pub passes: u32,
     /// The model.
     pub model: ModelName,
-    /// How names of this reply are shown, where that is not the full name: IRIs by their prefix.
+    /// What the probabilities are: `score` (σ of the logit, not calibrated), `default` (by the model's default calibration) or
+    /// `graph` (by a calibration of this graph).
+    pub probability_from: ProbabilitySource,
+    /// Why the calibration of this graph was not used, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calibration_unused: Option<String>,
+    /// How names of this reply are shown, where that is not the full name: by their label, or IRIs by their prefix.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub shown: ShownNames<'a>,
 }
@@ -139,6 +146,6 @@ impl<'a> Link<'a> {
 impl Links<'_> {
     /// Whether the probabilities come from a calibration.
     pub fn is_calibrated(&self) -> bool {
-        false
+        self.probability_from != ProbabilitySource::Score
     }
 }

@@ -7,6 +7,7 @@ use flock_model::ensemble::combine;
 use flock_walk::WalkQuery;
 
 use super::{Completion, CompletionState, Link, Links, StateError};
+use crate::calibrate::UnreachedScore;
 use crate::candidates::Candidates;
 use crate::error::AskError;
 use crate::explain::ReasonReport;
@@ -93,10 +94,13 @@ impl<'a> Inquiry<'a> {
     pub fn links(&self, work: &Completion) -> Result<Links<'a>, AskError> {
         let named = self.predictor.model(Task::Entity)?;
         let ask = self.ask_settings(named, 1);
-        let probability = self.probability_of(named, &ask);
+        let probabilities = self.probabilities(named, &ask);
+        // A link enters the list because a walk reached one of its ends, so it is none of the unreached.
+        let unreached = UnreachedScore { logit: f64::NEG_INFINITY, count: 0 };
+        let probability = |logit| probabilities.at(logit, unreached);
         let best = work.best();
         let mut links: Vec<Link<'a>> =
-            (1..).zip(&best).map(|(rank, c)| Link::new(self.graph, rank, c, &probability)).collect();
+            (1..).zip(&best).map(|(rank, c)| Link::new(self.graph, rank, c, probability)).collect();
         if self.reasons {
             self.give_reasons(&mut links)?;
         }
@@ -110,6 +114,8 @@ impl<'a> Inquiry<'a> {
             walks: ask.walks,
             passes: ask.passes,
             model: named.name.clone(),
+            probability_from: probabilities.source(),
+            calibration_unused: probabilities.unused().map(|unfit| unfit.to_string()),
             shown,
         })
     }

@@ -1,12 +1,17 @@
 //! Reasons for an answer: the walks that carried it, and what becomes of it without them.
 //!
 //! **Evidence.** In the last updates of every pass, the consensus gives each position at the answer a weight, and the weights of
-//! an update and pass sum to one. Each position's walk has a path that joins the query to the answer ([`Path`]); equal
-//! paths are merged, and their weights, averaged over heads, updates and passes, are the reason's share. What is left of
-//! one belongs to walks that never met the query.
+//! an update and pass sum to one. Each position's walk has a path that joins the query to the answer, without loops ([`Path`]);
+//! the weights of equal paths, averaged over heads, updates and passes, are the path's share. What is left of one belongs to
+//! walks that never met the query.
 //!
-//! **Deletion.** Weights alone prove nothing. [`delete`] hides the edges of the best reasons, asks again with the same draws,
-//! and says how far the logit falls, beside the falls for as many random edges around the same entities.
+//! **Reasons.** Paths with the same relations in the same directions are one reason ([`Reason`]): their shares are added, and the
+//! weightiest is the example. Reasons come by share × brevity, where brevity is one over the number of hops: of two that weigh
+//! the same, the shorter is easier to check. Paths of more than [`ExplainOptions::max_hops`] hops are counted, not listed; if
+//! there are no others, the shortest are listed.
+//!
+//! **Deletion.** Weights alone prove nothing. [`delete`] hides the edges of the best reasons, all paths of each, asks again with
+//! the same draws, and says how far the logit falls, beside the falls for as many random edges around the same entities.
 //!
 //! A triple that the graph already has is hidden first: it would be its own best reason. Other relations between the same two
 //! entities stay, which training hides from relation questions: that they are there is a reason like any other.
@@ -20,6 +25,7 @@ pub use picture::svg;
 pub use report::{DeletionReport, Explanation, ReasonReport, StepReport, explain};
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use flock_graph::{Mask, Topology, Triple};
 use flock_kernels::H;
@@ -44,36 +50,72 @@ pub struct ExplainOptions {
     pub hide: usize,
     /// How often as many random edges are hidden instead.
     pub draws: u32,
+    /// The most hops of a path that is listed; if all are longer, the shortest there are.
+    pub max_hops: usize,
 }
+
+/// The most hops of a listed path, if nothing else is said: people follow about so many.
+pub const MAX_HOPS: usize = 4;
 
 impl Default for ExplainOptions {
     fn default() -> ExplainOptions {
-        ExplainOptions { top: 5, check: true, updates: 2, hide: 3, draws: 3 }
+        ExplainOptions { top: 5, check: true, updates: 2, hide: 3, draws: 3, max_hops: MAX_HOPS }
     }
 }
 
 pub use crate::passes::GoOn;
 
-/// A path from the query to the answer, and how much it weighed.
+/// Paths of one pattern from the query to the answer, and how much they weighed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reason {
-    /// The path.
+    /// The weightiest of them.
     pub path: Path,
-    /// Its share of the consensus at the answer.
+    /// The others, the weightiest first.
+    pub others: Vec<Path>,
+    /// Their share of the consensus at the answer.
     pub share: f64,
-    /// At how many positions it was found.
+    /// At how many positions they were found.
     pub count: u32,
+}
+
+impl Reason {
+    /// All its paths, the weightiest first.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        std::iter::once(&self.path).chain(&self.others)
+    }
+
+    /// What reasons are ordered by: share × brevity.
+    fn weight(&self) -> f64 {
+        self.share / self.path.hops().max(1) as f64
+    }
 }
 
 /// What the walks say of one answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidence {
-    /// The paths from the query to the answer, the weightiest first.
+    /// The paths from the query to the answer by their patterns, by share × brevity.
     pub reasons: Vec<Reason>,
     /// Positions at the answer.
     pub positions: u32,
     /// The share of the weight that lies on walks which met the query.
     pub joined: f64,
+    /// How many different paths there are, listed or too long.
+    pub paths: usize,
+    /// How many of them are too long to be listed.
+    pub longer: usize,
+    /// The share of these.
+    pub longer_share: f64,
+}
+
+/// The evidence for several answers of one query.
+#[derive(Clone, Debug)]
+pub struct QueryEvidence {
+    /// The score of each answer, and its evidence.
+    pub answers: Vec<(Score, Evidence)>,
+    /// The score of the candidates that no walk reached.
+    pub unreached: Score,
+    /// How many candidates were reached.
+    pub reached: u32,
 }
 
 /// The evidence for each of `answers` (entities, or relations) of one query, and their scores, from the passes of `ask`,
@@ -86,7 +128,7 @@ pub fn evidence(
     ask: Ask,
     answers: &[u32],
     options: &ExplainOptions,
-) -> Result<Vec<(Score, Evidence)>, ModelError> {
+) -> Result<QueryEvidence, ModelError> {
     model.check(view.topology, query)?;
     let updates = options.updates.clamp(1, model.updates().len());
     let first = model.updates().len() - updates;
@@ -119,14 +161,43 @@ pub fn evidence(
     }
     let scores = tally.scores();
     let each = answers.iter().zip(found).zip(positions).map(|((&answer, found), positions)| {
-        let mut reasons: Vec<Reason> =
-            found.into_iter().map(|(path, (share, count))| Reason { path, share, count }).collect();
-        let order = |r: &Reason| (r.path.triples.len(), r.path.clone());
-        reasons.sort_by(|a, b| b.share.total_cmp(&a.share).then_with(|| order(a).cmp(&order(b))));
-        let joined = reasons.iter().map(|r| r.share).sum();
-        (scores.of(answer), Evidence { reasons, positions, joined })
+        let evidence = Evidence { positions, ..merge(found.into_iter().collect(), options.max_hops) };
+        (scores.of(answer), evidence)
     });
-    Ok(each.collect())
+    Ok(QueryEvidence { answers: each.collect(), unreached: scores.unreached, reached: scores.reached.len() as u32 })
+}
+
+/// Paths with their shares and counts, as reasons.
+fn merge(mut paths: Vec<(Path, (f64, u32))>, max_hops: usize) -> Evidence {
+    // In one order, whatever the map's was: sums depend on it to the last bit.
+    let shorter = |a: &Path, b: &Path| (a.hops(), a).cmp(&(b.hops(), b));
+    paths.sort_by(|(a, (share_a, _)), (b, (share_b, _))| share_b.total_cmp(share_a).then_with(|| shorter(a, b)));
+    let joined = paths.iter().map(|(_, (share, _))| share).sum();
+    let most = max_hops.max(paths.iter().map(|(path, _)| path.hops()).min().unwrap_or(0));
+    let mut evidence = Evidence { joined, paths: paths.len(), ..Evidence::default() };
+    let mut places: HashMap<_, usize> = HashMap::new(); // pattern to reason
+    for (path, (share, count)) in paths {
+        if path.hops() > most {
+            evidence.longer += 1;
+            evidence.longer_share += share;
+            continue;
+        }
+        match places.entry(path.pattern()) {
+            Entry::Occupied(place) => {
+                let reason = &mut evidence.reasons[*place.get()];
+                reason.share += share;
+                reason.count += count;
+                reason.others.push(path);
+            }
+            Entry::Vacant(place) => {
+                place.insert(evidence.reasons.len());
+                evidence.reasons.push(Reason { path, others: Vec::new(), share, count });
+            }
+        }
+    }
+    let order = |a: &Reason, b: &Reason| b.weight().total_cmp(&a.weight()).then_with(|| shorter(&a.path, &b.path));
+    evidence.reasons.sort_by(order);
+    evidence
 }
 
 /// The positions at an answer in the last update's walks, with their weights in its consensus, per head.
@@ -160,8 +231,8 @@ pub struct Deletion {
     pub random: Vec<f64>,
 }
 
-/// Hides the edges of the best reasons and asks again; then as many random edges of their neighbourhood, several times.
-/// `hidden` is hidden throughout. Runs on the threads of the current pool.
+/// Hides the edges of the best of the listed reasons, all paths of each, and asks again; then as many random edges of their
+/// neighbourhood, several times. `hidden` is hidden throughout. Runs on the threads of the current pool.
 pub fn delete(
     go_on: GoOn<'_>,
     model: &Model,
@@ -176,9 +247,9 @@ pub fn delete(
     model.check(topology, query)?;
     let mut edges: Vec<Triple> = Vec::new();
     let mut near: Vec<u32> = Vec::new();
-    for reason in reasons.iter().take(options.hide) {
-        edges.extend(&reason.path.triples);
-        near.extend(reason.path.nodes());
+    for path in reasons.iter().take(options.hide.min(options.top)).flat_map(Reason::paths) {
+        edges.extend(&path.triples);
+        near.extend(path.nodes());
     }
     edges.sort_unstable();
     edges.dedup();

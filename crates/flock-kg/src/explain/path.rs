@@ -21,6 +21,17 @@ impl Path {
         })
     }
 
+    /// Its relations in order, each with whether it is walked from the head, and where it begins. Paths of one pattern differ in
+    /// the entities between.
+    pub fn pattern(&self) -> (NodeId, Vec<(TypeId, bool)>) {
+        (self.start, self.steps().map(|(triple, forward, _)| (triple.relation, forward)).collect())
+    }
+
+    /// How many steps it has.
+    pub fn hops(&self) -> usize {
+        self.triples.len()
+    }
+
     /// All entities in order.
     pub fn nodes(&self) -> impl Iterator<Item = NodeId> + '_ {
         std::iter::once(self.start).chain(self.steps().map(|(_, _, node)| node))
@@ -81,10 +92,15 @@ impl Walk<'_> {
         let step = self.triple(topology, at)?;
         let near = self.nearest(at, |i| query.contains(&self.nodes[i]))?;
         let mut path = self.stretch(topology, near, if near < at { at - 1 } else { at });
-        // Leaving out a detour may have left the step itself out, or it may lead back into the path: it is put at the end.
-        if path.triples.last() != Some(&step) {
-            path.triples.push(step);
+        // The step ends the path. If it leads back to an entity of the path, the path up to there and the step the other way round
+        // join the same two, without the loop.
+        let nodes: Vec<NodeId> = path.nodes().collect();
+        let last = nodes[nodes.len() - 1];
+        let next = if last == step.head { step.tail } else { step.head };
+        if next != last {
+            path.triples.truncate(nodes.iter().position(|node| *node == next).unwrap_or(nodes.len()));
         }
+        path.triples.push(step);
         Some(path)
     }
 
@@ -141,5 +157,23 @@ mod tests {
         assert_eq!(walk.to_step(&graph, [4, 4], 3).unwrap().triples, [t(3, 0, 4), t(2, 2, 3), t(2, 1, 1)]);
         let near = walk.to_step(&graph, [4, 0], 3).unwrap();
         assert_eq!((near.start, near.triples), (0, vec![t(0, 0, 1), t(2, 1, 1)]));
+    }
+
+    #[test]
+    fn a_step_that_closes_a_loop_is_walked_from_where_the_loop_began() {
+        // 0 —0→ 1 —1→ 2 —2→ 1, and a self-loop 2 —0→ 2.
+        let graph = Topology::build(3, R, vec![t(0, 0, 1), t(1, 1, 2), t(2, 2, 1), t(2, 0, 2)]).unwrap();
+        let walk = Walk { nodes: &[0, 1, 2, 1], types: &[2 * R, 0, 1, 2], dirs: &[3, 0, 0, 0] };
+        // The step into position 3 leads back to 1: the path is 0 —0→ 1 ←2— 2, without 1 —1→ 2.
+        let path = walk.to_step(&graph, [0, 0], 3).unwrap();
+        assert_eq!(path.triples, [t(0, 0, 1), t(2, 2, 1)]);
+        assert_eq!(path.nodes().collect::<Vec<_>>(), [0, 1, 2]);
+        // The step that led to where the walk turns: 0 —0→ 1 and back to 0 is one step, once.
+        let back = Walk { nodes: &[0, 1, 0], types: &[2 * R, 0, R], dirs: &[3, 0, 0] };
+        assert_eq!(back.to_step(&graph, [0, 0], 2).unwrap().triples, [t(0, 0, 1)]);
+        // From 0 (at position 0) along 1, 2 and the self-loop: that is the step itself, so it stays.
+        let own = Walk { nodes: &[0, 1, 2, 2], types: &[2 * R, 0, 1, 0], dirs: &[3, 0, 0, 0] };
+        let path = own.to_step(&graph, [0, 0], 3).unwrap();
+        assert_eq!(path.triples, [t(0, 0, 1), t(1, 1, 2), t(2, 0, 2)]);
     }
 }

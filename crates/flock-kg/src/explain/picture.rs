@@ -9,8 +9,8 @@ use super::{Explanation, ReasonReport};
 
 const LANE: f64 = 58.0;
 const TOP: f64 = 64.0;
-/// Left of the boxes: room for the shares.
-const LEFT: f64 = 64.0;
+/// Left of the boxes: room for the shares and how many paths they are of.
+const LEFT: f64 = 84.0;
 const RIGHT: f64 = 20.0;
 /// Height of a box: two lines.
 const BOX: f64 = 38.0;
@@ -44,7 +44,7 @@ struct Arrow<'a> {
 struct Layout<'a> {
     boxes: Vec<Entity<'a>>,
     arrows: Vec<Arrow<'a>>,
-    shares: Vec<(f64, f64)>, // y, share
+    shares: Vec<(f64, f64, usize)>, // y, share, paths
     width: f64,
     height: f64,
 }
@@ -54,9 +54,10 @@ pub fn svg(explanation: &Explanation<'_>, show: impl Fn(&str) -> String) -> Stri
     let layout = place(&explanation.reasons, &show);
     let title = explanation.query.map(|n| shorten(&show(n), MOST)).join("  ");
     let subtitle = format!(
-        "{} · logit {:+.3} · probability {:.4}",
+        "{} · logit {:+.3} · {} {:.4}",
         shorten(&show(explanation.answer), MOST),
         explanation.logit,
+        explanation.probability_from.title(),
         explanation.probability
     );
     // The title is set in 15 points, bold.
@@ -75,8 +76,15 @@ pub fn svg(explanation: &Explanation<'_>, show: impl Fn(&str) -> String) -> Stri
         escape(&title),
         escape(&subtitle)
     );
-    for (y, share) in &layout.shares {
-        let _ = writeln!(out, "<text x=\"16\" y=\"{:.1}\" fill=\"#555\">{share:.3}</text>", y + 4.0);
+    for (y, share, paths) in &layout.shares {
+        // One line in the middle of the lane, or two around it.
+        let first = if *paths > 1 { y - 3.0 } else { y + 4.0 };
+        let _ = writeln!(out, "<text x=\"16\" y=\"{first:.1}\" fill=\"#555\">{share:.3}</text>");
+        if *paths > 1 {
+            let second = first + LINE;
+            let _ =
+                writeln!(out, "<text x=\"16\" y=\"{second:.1}\" fill=\"#555\" font-size=\"10\">{paths} paths</text>");
+        }
     }
     for arrow in &layout.arrows {
         let y = arrow.y;
@@ -178,7 +186,7 @@ fn place<'a>(reasons: &[ReasonReport<'a>], show: &impl Fn(&str) -> String) -> La
     }
     for (lane, path) in paths.iter().enumerate() {
         let y = middle_of(lane);
-        layout.shares.push((y, path.share));
+        layout.shares.push((y, path.share, path.paths));
         for (i, step) in path.steps.iter().enumerate() {
             let (from, to) = (lefts[i] + widths[i] + 2.0, lefts[column(path, i + 1)] - 2.0);
             layout.arrows.push(Arrow {
@@ -258,7 +266,7 @@ mod tests {
 
     fn path<'a>(start: &'a str, steps: &[(&'a str, bool, &'a str)]) -> ReasonReport<'a> {
         let steps = steps.iter().map(|&(relation, forward, to)| StepReport { relation, forward, to }).collect();
-        ReasonReport { share: 0.2, count: 1, start, steps }
+        ReasonReport { share: 0.2, count: 1, paths: 1, start, steps }
     }
 
     /// Of one, two and four steps, with long names, and one path that only stands where it begins.

@@ -1,11 +1,13 @@
 //! An explanation by name, as it is printed, drawn and sent.
 
-use flock_graph::{Graph, Mask, Topology, Triple};
+use flock_graph::{Graph, Mask, Triple};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-use super::{Deletion, Evidence, ExplainOptions, GoOn, Path, delete, evidence};
-use crate::calibrate::{Calibration, CalibrationSummary};
+use super::{Deletion, ExplainOptions, GoOn, Reason, delete, evidence};
+use crate::calibrate::{
+    CalibrationSummary, DefaultCalibrationSummary, Probabilities, ProbabilitySource, UnreachedScore,
+};
 use crate::question::{BLANK, Question};
 use crate::shown::{NameLabels, ShownNames, name_labels, shown_ids, shown_names};
 use flock_model::ensemble::Ask;
@@ -23,30 +25,39 @@ pub struct StepReport<'a> {
     pub to: &'a str,
 }
 
-/// A path from the query to the answer.
+/// The paths from the query to the answer that have the same relations in the same directions, and one of them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ReasonReport<'a> {
-    /// Its share of the consensus at the answer, from 0 to 1.
+    /// The share of all its paths in the consensus at the answer, from 0 to 1.
     pub share: f64,
-    /// At how many positions of the walks it was found.
+    /// At how many positions of the walks they were found.
     pub count: u32,
-    /// Where it begins: an entity of the query.
+    /// How many different paths there are. The one that weighs most is given by its steps.
+    pub paths: usize,
+    /// Where that path begins: an entity of the query.
     pub start: &'a str,
     /// Its steps.
     pub steps: Vec<StepReport<'a>>,
 }
 
 impl<'a> ReasonReport<'a> {
-    /// The path by names.
-    pub fn new(graph: &'a Graph, path: &Path, share: f64, count: u32) -> ReasonReport<'a> {
+    /// The reason by names.
+    pub fn new(graph: &'a Graph, reason: &Reason) -> ReasonReport<'a> {
+        let Reason { path, share, count, others } = reason;
         let entity = |id| graph.entities().get(id);
         let steps = path.steps().map(|(triple, forward, to)| StepReport {
             relation: graph.relations().get(triple.relation),
             forward,
             to: entity(to),
         });
-        ReasonReport { share, count, start: entity(path.start), steps: steps.collect() }
+        ReasonReport {
+            share: *share,
+            count: *count,
+            paths: 1 + others.len(),
+            start: entity(path.start),
+            steps: steps.collect(),
+        }
     }
 
     /// Every name of the path.
@@ -54,21 +65,28 @@ impl<'a> ReasonReport<'a> {
         std::iter::once(self.start).chain(self.steps.iter().flat_map(|step| [step.relation, step.to]))
     }
 
+    /// `friendOf · taught⁻¹`: the relations of its paths, each name as `show` gives it. `⁻¹` is a step from tail to head.
+    pub fn pattern(&self, show: impl Fn(&str) -> String) -> String {
+        let step = |step: &StepReport<'_>| show(step.relation) + if step.forward { "" } else { "⁻¹" };
+        self.steps.iter().map(step).collect::<Vec<_>>().join(" · ")
+    }
+
     /// `Luke —friendOf→ Yoda ←taught— Obi-Wan`, each name as `show` gives it.
     pub fn line(&self, show: impl Fn(&str) -> String) -> String {
         show(self.start) + &arrows(&self.steps, show)
     }
 
-    /// The same in short: of a long path its first and its last two steps.
+    /// The same in short: of a long path its first and its last two steps; and of how many paths it is one.
     pub fn brief(&self, show: impl Fn(&str) -> String + Copy) -> String {
         const MOST: usize = 5;
-        match self.steps.len() {
+        let path = match self.steps.len() {
             n if n > MOST => {
                 let (first, last) = (arrows(&self.steps[..2], show), arrows(&self.steps[n - 2..], show));
                 format!("{}{first} … {} steps …{last}", show(self.start), n - 4)
             }
             _ => self.line(show),
-        }
+        };
+        if self.paths > 1 { format!("{path} (1 of {} paths)", self.paths) } else { path }
     }
 }
 
@@ -106,9 +124,15 @@ pub struct Explanation<'a> {
     pub logit: f64,
     /// σ of that logit, or what a calibration makes of it.
     pub probability: f64,
-    /// What the probability comes from, if not from σ(logit).
+    /// What the probability is: `score` (σ of the logit, not calibrated), `default` (by the model's default calibration) or `graph`
+    /// (by a calibration of this graph).
+    pub probability_from: ProbabilitySource,
+    /// The calibration of this graph, if the probability comes from it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calibration: Option<CalibrationSummary>,
+    /// The default calibration of the model, if the probability comes from it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_calibration: Option<DefaultCalibrationSummary>,
     /// Why the calibration of this graph was not used, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calibration_unused: Option<String>,
@@ -118,10 +142,16 @@ pub struct Explanation<'a> {
     pub positions: u32,
     /// The share of the weight that lies on walks which met the query.
     pub joined: f64,
-    /// The best reasons.
+    /// The best reasons, by share × brevity (one over the number of steps).
     pub reasons: Vec<ReasonReport<'a>>,
-    /// How many different reasons there are in all.
+    /// How many different paths there are in all.
     pub distinct: usize,
+    /// The most hops of a listed path; if all are longer, the shortest are listed.
+    pub max_hops: usize,
+    /// How many of the paths are too long to be listed.
+    pub longer: usize,
+    /// Their share of the consensus at the answer.
+    pub longer_share: f64,
     /// The check by deletion, unless it was left out.
     pub deletion: Option<DeletionReport<'a>>,
     /// How many of the last updates were looked at.
@@ -138,6 +168,8 @@ pub struct Explanation<'a> {
     /// The labels of its names, where there are any.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: NameLabels<'a>,
+    #[serde(skip)]
+    unreached: UnreachedScore,
 }
 
 impl<'a> Explanation<'a> {
@@ -157,15 +189,13 @@ impl<'a> Explanation<'a> {
         self
     }
 
-    /// The same with the probability of a calibration, if it was made as this was asked; else with the reason why not.
-    pub fn calibrated(mut self, by: &Calibration, model: &Model, topology: &Topology) -> Explanation<'a> {
-        match by.check(model.hash(), topology, self.walks, self.passes) {
-            Ok(()) => {
-                self.probability = by.map.at(self.logit);
-                self.calibration = Some(by.into());
-            }
-            Err(unfit) => self.calibration_unused = Some(unfit.to_string()),
-        }
+    /// The same with another probability.
+    pub(crate) fn with_probability(mut self, by: &Probabilities<'_>) -> Explanation<'a> {
+        self.probability = by.at(self.logit, self.unreached);
+        self.probability_from = by.source();
+        self.calibration = by.of_graph().map(Into::into);
+        self.default_calibration = by.of_default().map(Into::into);
+        self.calibration_unused = by.unused().map(|unfit| unfit.to_string());
         self
     }
 }
@@ -188,13 +218,17 @@ pub fn explain<'a>(
     let mask = Mask::new(topology, hidden);
     let view = View { topology, mask: Some(&mask) };
     let found = evidence(go_on, model, view, &question.query, ask, &[answer], options)?;
-    let Some((score, Evidence { reasons, positions, joined })) = found.into_iter().next() else {
+    let unreached = UnreachedScore {
+        logit: found.unreached.logit,
+        count: question.num_candidates(topology).saturating_sub(found.reached),
+    };
+    let Some((score, found)) = found.answers.into_iter().next() else {
         // One answer was asked about, so one came.
         return Err(ModelError::OutOfRange { what: "answer", id: answer, count: 0 });
     };
     let deletion = if options.check {
-        let found = (answer, score);
-        Some(delete(go_on, model, topology, &question.query, ask, found, &reasons, hidden, options)?)
+        let scored = (answer, score);
+        Some(delete(go_on, model, topology, &question.query, ask, scored, &found.reasons, hidden, options)?)
     } else {
         None
     };
@@ -209,17 +243,18 @@ pub fn explain<'a>(
         answer: question.answer_name(graph, answer),
         logit: score.logit,
         probability: score.probability(),
+        probability_from: ProbabilitySource::Score,
         calibration: None,
+        default_calibration: None,
         calibration_unused: None,
         known,
-        positions,
-        joined,
-        distinct: reasons.len(),
-        reasons: reasons
-            .iter()
-            .take(options.top)
-            .map(|r| ReasonReport::new(graph, &r.path, r.share, r.count))
-            .collect(),
+        positions: found.positions,
+        joined: found.joined,
+        distinct: found.paths,
+        max_hops: options.max_hops,
+        longer: found.longer,
+        longer_share: found.longer_share,
+        reasons: found.reasons.iter().take(options.top).map(|r| ReasonReport::new(graph, r)).collect(),
         deletion: deletion.map(named),
         updates: options.updates.clamp(1, model.updates().len()),
         passes: ask.passes.max(1),
@@ -227,6 +262,7 @@ pub fn explain<'a>(
         seed: ask.seed,
         shown: ShownNames::new(),
         labels: NameLabels::new(),
+        unreached,
     })
 }
 
@@ -242,10 +278,14 @@ mod tests {
     fn long_ways_are_cut_in_the_middle() {
         let names = ["b", "c", "d", "e", "f", "g"];
         let step = |i: usize| StepReport { relation: "r", forward: i.is_multiple_of(2), to: names[i] };
-        let reason = |n: usize| ReasonReport { share: 0.1, count: 1, start: "a", steps: (0..n).map(step).collect() };
+        let reason =
+            |n: usize| ReasonReport { share: 0.1, count: 1, paths: 1, start: "a", steps: (0..n).map(step).collect() };
         let plain = |name: &str| name.to_string();
         assert_eq!(reason(2).brief(plain), "a —r→ b ←r— c");
         assert_eq!(reason(5).brief(plain), reason(5).line(plain));
         assert_eq!(reason(6).brief(plain), "a —r→ b ←r— c … 2 steps … —r→ f ←r— g");
+        let several = ReasonReport { paths: 12, ..reason(2) };
+        assert_eq!(several.brief(plain), "a —r→ b ←r— c (1 of 12 paths)");
+        assert_eq!((several.line(plain), several.pattern(plain)), (reason(2).line(plain), "r · r⁻¹".to_string()));
     }
 }

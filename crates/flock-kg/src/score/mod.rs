@@ -19,6 +19,7 @@ use flock_model::ensemble::{Ask, combine};
 use flock_walk::{Key, Order, WalkQuery};
 use serde::{Deserialize, Serialize};
 
+use crate::calibrate::{ProbabilitySource, UnreachedScore};
 use crate::complete::{Column, fingerprint};
 use crate::error::AskError;
 use crate::inquiry::Inquiry;
@@ -86,7 +87,13 @@ pub struct TripleScores<'a> {
     pub passes: u32,
     /// The model.
     pub model: ModelName,
-    /// How names of this reply are shown, where that is not the full name: IRIs by their prefix.
+    /// What the probabilities are: `score` (σ of the logit, not calibrated), `default` (by the model's default calibration) or
+    /// `graph` (by a calibration of this graph).
+    pub probability_from: ProbabilitySource,
+    /// Why the calibration of this graph was not used, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calibration_unused: Option<String>,
+    /// How names of this reply are shown, where that is not the full name: by their label, or IRIs by their prefix.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub shown: ShownNames<'a>,
 }
@@ -186,8 +193,13 @@ impl<'a> Inquiry<'a> {
     pub fn named_scores(&self, scored: &[ScoredTriple]) -> Result<TripleScores<'a>, AskError> {
         let named = self.predictor.model(Task::Entity)?;
         let ask = self.ask_settings(named, 1);
-        let probability = self.probability_of(named, &ask);
+        let probabilities = self.probabilities(named, &ask);
         let (graph, labels) = (self.graph, self.graph.labels());
+        // What no walk reached from either end is no likelier than any other such triple.
+        let unreached = |s: &ScoredTriple| match s.as_tail.reached || s.as_head.reached {
+            true => UnreachedScore { logit: f64::NEG_INFINITY, count: 0 },
+            false => UnreachedScore { logit: s.logit(), count: s.as_tail.candidates.min(s.as_head.candidates) },
+        };
         let score = |s: &ScoredTriple| {
             let Triple { head, relation, tail } = s.triple;
             TripleScore {
@@ -199,7 +211,7 @@ impl<'a> Inquiry<'a> {
                 tail_label: labels.entity(tail),
                 known: s.known,
                 logit: s.logit(),
-                probability: probability(s.logit()),
+                probability: probabilities.at(s.logit(), unreached(s)),
                 as_tail: s.as_tail,
                 as_head: s.as_head,
             }
@@ -207,13 +219,22 @@ impl<'a> Inquiry<'a> {
         let scores: Vec<TripleScore<'a>> = scored.iter().map(score).collect();
         let shown = self.shown(scores.iter().flat_map(|s| [s.head, s.relation, s.tail]));
         let (seed, walks, passes) = (ask.seed, ask.walks, ask.passes);
-        Ok(TripleScores { scores, seed, walks, passes, model: named.name.clone(), shown })
+        Ok(TripleScores {
+            scores,
+            seed,
+            walks,
+            passes,
+            model: named.name.clone(),
+            probability_from: probabilities.source(),
+            calibration_unused: probabilities.unused().map(|unfit| unfit.to_string()),
+            shown,
+        })
     }
 }
 
 impl TripleScores<'_> {
     /// Whether the probabilities come from a calibration.
     pub fn is_calibrated(&self) -> bool {
-        false
+        self.probability_from != ProbabilitySource::Score
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use flock_kg::explain::MAX_HOPS;
 use flock_kg::{Blank, ExplainOptions, ExplainPlan, Explanation};
 use serde::Deserialize;
 use tokio::sync::OwnedSemaphorePermit;
@@ -33,6 +34,8 @@ pub struct ExplainRequest {
     pub blank: BlankName,
     /// Reasons to list, 5 if left out.
     pub top: Option<usize>,
+    /// The most hops of a listed path, 4 if left out; if all are longer, the shortest are listed.
+    pub max_hops: Option<usize>,
     /// Base walk count n; by the size of the graph if left out.
     pub walks: Option<u32>,
     /// Passes, 4 if left out; at most 16.
@@ -86,7 +89,8 @@ pub async fn explain(State(app): SharedApp, request: Request) -> Result<Response
     let graph = live.graph();
     let permit = app.admit()?;
     let top = within("top", r.top, 5, 1, 1000)?;
-    let options = ExplainOptions { top, check: r.check, ..ExplainOptions::default() };
+    let max_hops = within("max_hops", r.max_hops, MAX_HOPS, 1, 1000)?;
+    let options = ExplainOptions { top, check: r.check, max_hops, ..ExplainOptions::default() };
     let (app_there, live_there, of) = (app.clone(), live.clone(), graph.clone());
     // Near names of a misspelt one take a while.
     let parse = move || -> Result<(ExplainPlan, OwnedSemaphorePermit), Problem> {

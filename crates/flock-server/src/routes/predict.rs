@@ -10,6 +10,7 @@ use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
+use flock_kg::explain::MAX_HOPS;
 use flock_kg::graph::Graph;
 use flock_kg::{Answers, Plan};
 use serde::{Deserialize, Serialize};
@@ -76,6 +77,8 @@ pub struct PredictRequest {
     /// Give a reason for each answer.
     #[serde(default)]
     pub explain: bool,
+    /// The most hops of a path that is a reason, 4 if left out; if all are longer, the shortest is given.
+    pub max_hops: Option<usize>,
 }
 
 /// Answers to several questions.
@@ -139,6 +142,7 @@ impl App {
         let parse = move || {
             let inquiry = app.inquiry(&live, &graph, r.walks, r.passes, r.seed, app.limits.passes)?;
             let mut inquiry = inquiry.top(size.top).only_new(r.novel).reasons(r.explain).near_names(NEAR_LOOKUPS);
+            inquiry = inquiry.max_hops(within("max_hops", r.max_hops, MAX_HOPS, 1, 1000)?);
             if let Some(budget) = r.budget_ms {
                 // What is not answered by the deadline is lost.
                 inquiry = inquiry.budget(Duration::from_millis(budget).min(app.limits.deadline.mul_f64(0.8)));
