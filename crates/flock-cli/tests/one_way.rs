@@ -266,8 +266,9 @@ fn fifty_questions_get_the_same_reply_everywhere() {
         assert!(count(&|r| r["stopped"] == reason) > 0, "no budget ended by {reason}");
     }
     assert!(count(&|r| r.get("calibration").is_some()) >= 4 && count(&|r| r.get("calibration_unused").is_some()) >= 2);
-    assert_eq!(count(&|r| r["unknown_candidates"] == json!({"count": 1, "first": ["Atlantis"]})), 1);
-    assert_eq!(count(&|r| r["candidates"] == 1), 1, "Europe alone is a tail of in and listed");
+    // Of the list, Europe alone is a tail of `in`, and the graph lacks Atlantis.
+    let skipped = json!({"count": 1, "first": ["Atlantis"]});
+    assert_eq!(count(&|r| r["unknown_candidates"] == skipped && r["candidates"] == 1), 1);
     assert!(count(&|r| r.get("shown").is_some()) >= 7, "IRIs are shown by their prefix");
     assert!(count(&|r| r["deletion"]["fall"].is_number()) >= 9);
     assert!(count(&|r| r["answers"].as_array().is_some_and(|a| a.iter().any(|a| a.get("reason").is_some()))) >= 5);

@@ -22,8 +22,11 @@ pub fn write(out: &mut dyn Write, aligns: &[Align], rows: &[Vec<String>]) -> io:
     write_styled(out, aligns, rows, false, TableStyle::default())
 }
 
-/// The same for a terminal: columns of text (those on the left of their column) are cut to its width, the widest first, and with
-/// colours the titles in the first row and the word `known` are dim.
+/// The titles of columns that people look at first.
+const SCORES: [&str; 3] = ["probability", "score", "MRR"];
+
+/// The same for a terminal: columns of text (those on the left of their column) are cut to its width, the widest first. With colours
+/// the titles in the first row and the word `known` are dim, and scores stand out.
 pub fn write_titled(out: &mut dyn Write, aligns: &[Align], rows: &[Vec<String>], style: TableStyle) -> io::Result<()> {
     write_styled(out, aligns, rows, true, style)
 }
@@ -57,8 +60,12 @@ fn write_styled(
             if !cell.is_empty() {
                 line.extend(std::iter::repeat_n(' ', owed));
                 owed = 0;
-                let is_dim = style.colours && is_titled && (number == 0 || cell == "known");
-                line += &if is_dim { format!("\x1b[2m{cell}\x1b[0m") } else { cell.into_owned() };
+                let colour = match style.colours && is_titled {
+                    true if number == 0 || cell == "known" => "2",
+                    true if SCORES.contains(&rows[0][i].as_str()) => "36",
+                    _ => "",
+                };
+                line += &if colour.is_empty() { cell.into_owned() } else { format!("\x1b[{colour}m{cell}\x1b[0m") };
             }
             owed += if *align == Align::Left { space } else { 0 };
         }
@@ -95,7 +102,8 @@ mod tests {
         let style = TableStyle { width: Some(40), colours: true };
         write_titled(&mut out, &[Align::Left, Align::Right, Align::Left], &rows, style).unwrap();
         let want = "\x1b[2mname\x1b[0m            \x1b[2mscore\x1b[0m  \x1b[2mreason\x1b[0m\n\
-                    Portugal  0.123456789  a path from here…\nx                   1  \x1b[2mknown\x1b[0m\n";
+                    Portugal  \x1b[36m0.123456789\x1b[0m  a path from here…\n\
+                    x                   \x1b[36m1\x1b[0m  \x1b[2mknown\x1b[0m\n";
         assert_eq!(String::from_utf8(out).unwrap(), want);
     }
 
