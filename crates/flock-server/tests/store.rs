@@ -200,9 +200,9 @@ fn other_graphs_and_newer_versions_are_refused_by_name() {
     assert!(matches!(Store::open(&path, id(), false), Err(StoreError::OtherGraph { .. })));
 
     let text = fs::read_to_string(&path).unwrap();
-    fs::write(&path, text.replacen("edits 1 ", "edits 2 ", 1)).unwrap();
+    fs::write(&path, text.replacen("edits 1 ", "edits 3 ", 1)).unwrap();
     let error = Store::open(&path, id(), false).err().unwrap();
-    assert!(error.to_string().contains("format version 2, this program reads versions up to 1"), "{error}");
+    assert!(error.to_string().contains("format version 3, this program reads versions up to 2"), "{error}");
     assert_eq!(error.remedy(), StoreRemedy::Upgrade);
 }
 
