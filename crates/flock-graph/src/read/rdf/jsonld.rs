@@ -41,9 +41,13 @@ pub(crate) fn read(
     prefixes: &mut Prefixes,
 ) -> Result<(), LoadError> {
     let (mut text, mut reader) = (Vec::new(), source.take_reader());
-    reader.by_ref().take(MAX_TEXT as u64).read_to_end(&mut text).map_err(|e| source.failed(e))?;
-    // One byte more would double the memory.
-    if text.len() == MAX_TEXT && reader.read(&mut [0]).map_err(|e| source.failed(e))? > 0 {
+    // The memory doubles with the text, but never beyond the limit.
+    while text.len() == text.capacity() && text.len() < MAX_TEXT {
+        text.reserve_exact(text.len().max(64 << 10).min(MAX_TEXT - text.len()));
+        let room = (text.capacity() - text.len()) as u64;
+        reader.by_ref().take(room).read_to_end(&mut text).map_err(|e| source.failed(e))?;
+    }
+    if text.len() >= MAX_TEXT && reader.read(&mut [0]).map_err(|e| source.failed(e))? > 0 {
         return Err(source.row(1, RowError::TooMany { what: "bytes of JSON-LD", limit: MAX_TEXT }));
     }
     if text.trim_ascii().is_empty() {

@@ -86,7 +86,6 @@ pub(crate) fn read(
 }
 
 /// A parser of Turtle or TriG.
-#[expect(clippy::large_enum_variant, reason = "there is one")]
 enum Parser {
     Turtle(LowLevelTurtleParser),
     TriG(LowLevelTriGParser),
