@@ -495,7 +495,7 @@ fn answers_as_records() {
     assert_eq!(csv.code, Some(1), "one question fails, the others are answered");
     assert!(csv.err.starts_with("error: q.tsv:2: unknown entity \"Portgual\""), "{}", csv.err);
     let mut reader = csv::Reader::from_reader(csv.out.as_bytes());
-    let header = "head,relation,tail,rank,answer,label,probability,calibrated,logit,spread,visits,known";
+    let header = "head,relation,tail,rank,answer,label,probability,probability_from,logit,spread,visits,known";
     assert_eq!(reader.headers().unwrap().iter().collect::<Vec<_>>().join(","), header);
     let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
     assert_eq!(rows.len(), 4);

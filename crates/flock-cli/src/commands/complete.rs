@@ -203,7 +203,14 @@ pub fn run(args: CompleteArgs) -> Result<(), Failure> {
             for link in list.links.iter().filter(|l| l.sides == Sides::Both) {
                 if seen.insert(link.triple().map(str::to_string)) {
                     let people = is_for_people(&args);
-                    write_link(records.writer(), link, &|name| show(&list, name), false, people)?;
+                    write_link(
+                        records.writer(),
+                        link,
+                        list.probability_from,
+                        &|name| show(&list, name),
+                        false,
+                        people,
+                    )?;
                 }
             }
             records.flush()?;

@@ -7,8 +7,10 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use flock_kg::explain::MAX_HOPS;
-use flock_kg::records::{OutputFormat, TableStyle, answer_columns, write_answers};
-use flock_kg::{Answers, Blank, Candidates, Graph, Inquiry, StopReason, Task};
+use flock_kg::graph::Triple;
+use flock_kg::records::{OutputFormat, TableStyle, answer_columns, write_answers, write_score_row};
+use flock_kg::score::{ScoredTriple, Standing, find_triple};
+use flock_kg::{Answers, AskError, BLANK, Blank, Candidates, Graph, Inquiry, StopReason, Task};
 use serde::Serialize;
 
 use crate::shared::batch::{self, Row};
@@ -51,7 +53,7 @@ Rank = 1 + the number of candidates with a strictly higher score; candidates tha
 A candidate must fit all conditions of --among, --among-type, --among-range and --among-domain that are given.
 
 With --output (csv, tsv, jsonl, md or parquet) each answer is a row: head, relation and tail of the query with ? for the \
-blank, rank, answer, label, probability, calibrated, logit, spread, visits, known; with --explain also reason.
+blank, rank, answer, label, probability, probability_from, logit, spread, visits, known; with --explain also reason.
 
 With --json each query is one line: query, answers (rank, name, label if there is one, logit, probability, spread, visits, known), unreached, \
 candidates, coverage, seed, walks, passes, model, probability_from (score: the sigmoid of the logit, not calibrated; default: \
@@ -76,7 +78,7 @@ pub struct PredictArgs {
     #[arg(required_unless_present = "queries")]
     pub tail: Option<String>,
     /// Ask every row of a file: head, relation and tail separated by tabs (by commas if it is a .csv file), one
-    /// of them ?; - for standard input. Answers come as they are ready, in the order of the rows
+    /// of them ? (a row without ? is a triple to score); - for standard input. Answers come as they are ready, in the order of the rows
     #[arg(long, short, value_name = "FILE", conflicts_with_all = ["head", "relation", "tail"])]
     pub queries: Option<PathBuf>,
     /// Answers to list; 0 for all that a walk reached
@@ -263,6 +265,12 @@ struct FailedRow<'a> {
     error: &'a str,
 }
 
+/// The answer to a row of a batch.
+enum Reply<'a> {
+    Answers(Answers<'a>),
+    Score(&'a ScoredTriple),
+}
+
 impl Predict<'_> {
     fn sink(&self) -> Result<Sink, Failure> {
         if self.args.json || self.args.output.format() == OutputFormat::Table {
@@ -293,6 +301,32 @@ impl Predict<'_> {
             Sink::Text { text, .. } if self.args.json => writeln!(text, "{}", json(answers)?)?,
             Sink::Text { text, .. } => self.write_table(text, answers)?,
             Sink::Records(records) => write_answers(records.writer(), self.graph, answers, self.args.explain)?,
+        }
+        Ok(())
+    }
+
+    /// A row that names all three parts: where its triple stands, from both ends.
+    fn write_score(&self, sink: &mut Sink, scored: &ScoredTriple) -> Result<(), Failure> {
+        let list = self.inquiry.named_scores(std::slice::from_ref(scored)).map_err(error)?;
+        let Some(score) = list.scores.first() else { return Ok(()) };
+        match sink {
+            Sink::Text { text, .. } if self.args.json => writeln!(text, "{}", json(&list)?)?,
+            Sink::Text { text, .. } => {
+                let show = |name: &str| printable(list.shown.get(name).map_or(name, String::as_str)).into_owned();
+                writeln!(text, "{}", [score.head, score.relation, score.tail].map(show).join("  "))?;
+                let rank =
+                    |side: &Standing| format!("{} of {}", grouped(side.rank.into()), grouped(side.candidates.into()));
+                writeln!(
+                    text,
+                    "{} {}, as tail rank {}, as head rank {}{}",
+                    list.probability_from.title(),
+                    probability(score.probability),
+                    rank(&score.as_tail),
+                    rank(&score.as_head),
+                    if score.known { "; known, and hidden from the walks" } else { "" }
+                )?;
+            }
+            Sink::Records(records) => write_score_row(records.writer(), &list, self.args.explain)?,
         }
         Ok(())
     }
@@ -393,23 +427,42 @@ impl Predict<'_> {
                     Err(problem) => broken = Some(problem),
                 }
             }
-            let questions: Vec<[&str; 3]> = group.iter().filter_map(|row| row.question()).collect();
+            let rows_of = |is_triple: bool| {
+                group.iter().filter_map(|row| row.question()).filter(move |texts| !texts.contains(&BLANK) == is_triple)
+            };
+            let questions: Vec<[&str; 3]> = rows_of(false).collect();
             let mut replies = self.inquiry.ask_many(&questions).into_iter();
+            let found: Vec<Result<Triple, AskError>> =
+                rows_of(true).map(|texts| find_triple(self.graph, texts)).collect();
+            let triples: Vec<Triple> = found.iter().filter_map(|triple| triple.as_ref().ok().copied()).collect();
+            let scored = self.inquiry.score_triples(&triples).map_err(error)?;
+            let (mut found, mut scored) = (found.into_iter(), scored.iter());
             for row in &group {
                 let problem = || row.problem.clone().unwrap_or_else(|| "expected 3 fields".to_string());
                 let reply = match row.question() {
-                    Some(_) => replies.next().ok_or_else(problem).and_then(|reply| reply.map_err(|e| message(&e))),
+                    Some(texts) if texts.contains(&BLANK) => {
+                        let reply = replies.next().ok_or_else(problem);
+                        reply.and_then(|reply| reply.map(Reply::Answers).map_err(|e| message(&e)))
+                    }
+                    Some(_) => {
+                        let triple = found.next().ok_or_else(problem);
+                        let triple = triple.and_then(|triple| triple.map_err(|e| message(&e)));
+                        triple.and_then(|_| scored.next().ok_or_else(problem)).map(Reply::Score)
+                    }
                     None => Err(problem()),
                 };
                 match &reply {
-                    Ok(answers) => {
+                    Ok(reply) => {
                         if let Sink::Text { text, .. } = sink
                             && !self.args.json
                             && asked > failed
                         {
                             writeln!(text)?;
                         }
-                        bar.suspend(|| self.write(sink, answers))?;
+                        bar.suspend(|| match reply {
+                            Reply::Answers(answers) => self.write(sink, answers),
+                            Reply::Score(scored) => self.write_score(sink, scored),
+                        })?;
                     }
                     Err(problem) => {
                         failed += 1;

@@ -22,6 +22,15 @@ pub enum ProbabilitySource {
 }
 
 impl ProbabilitySource {
+    /// The word for it, as JSON has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ProbabilitySource::Score => "score",
+            ProbabilitySource::Default => "default",
+            ProbabilitySource::Graph => "graph",
+        }
+    }
+
     /// The title of a column of these numbers: `score`, or `probability` if they are calibrated.
     pub fn title(self) -> &'static str {
         match self {

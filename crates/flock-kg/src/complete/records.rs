@@ -5,6 +5,7 @@ use std::io::Write;
 use serde::Deserialize;
 
 use super::{Link, Links, Sides};
+use crate::calibrate::ProbabilitySource;
 use crate::records::{Cell, Column, RecordError, RecordWriter, Tone};
 
 /// The columns of links, and with `reasons` the path behind each. `people` read names as they are shown, without the columns that
@@ -22,7 +23,7 @@ pub fn link_columns(reasons: bool, people: bool, calibrated: bool) -> Vec<Column
     columns.push(Column::integer("head_rank"));
     if !people {
         columns.extend(["logit", "tail_logit", "head_logit"].map(|name| Column::number(name).digits(3).signed()));
-        columns.push(Column::text("sides"));
+        columns.extend(["sides", "probability_from"].map(Column::text));
     }
     columns.extend(reasons.then(|| Column::text("reason")));
     columns
@@ -39,7 +40,14 @@ pub fn write_links<W: Write + Send>(
     people: bool,
 ) -> Result<(), RecordError> {
     for link in &list.links {
-        write_link(out, link, &|name| list.shown.get(name).map_or(name, String::as_str).to_string(), reasons, people)?;
+        write_link(
+            out,
+            link,
+            list.probability_from,
+            &|name| list.shown.get(name).map_or(name, String::as_str).to_string(),
+            reasons,
+            people,
+        )?;
     }
     Ok(())
 }
@@ -51,6 +59,7 @@ pub fn write_links<W: Write + Send>(
 pub fn write_link<W: Write + Send>(
     out: &mut RecordWriter<W>,
     link: &Link<'_>,
+    from: ProbabilitySource,
     show: &dyn Fn(&str) -> String,
     reasons: bool,
     people: bool,
@@ -64,7 +73,8 @@ pub fn write_link<W: Write + Send>(
     }
     row.extend([link.probability.into(), link.specificity.into(), link.tail_rank.into(), link.head_rank.into()]);
     if !people {
-        row.extend([link.logit.into(), link.tail_logit.into(), link.head_logit.into(), link.sides.as_str().into()]);
+        row.extend([link.logit.into(), link.tail_logit.into(), link.head_logit.into()]);
+        row.extend([link.sides.as_str(), from.as_str()].map(Cell::from));
     }
     if reasons {
         row.push(link.reason.as_ref().map(|reason| reason.brief(show)).into());
@@ -112,6 +122,8 @@ pub struct LinkRecord {
     pub head_logit: Option<f64>,
     /// From which ends it was asked for.
     pub sides: Sides,
+    /// What the probability is: `score`, `default` or `graph`.
+    pub probability_from: String,
     /// The reason in one line.
     #[serde(default)]
     pub reason: Option<String>,
@@ -141,7 +153,8 @@ impl LinkRecord {
         }
         row.extend([self.probability.into(), self.specificity.into(), self.tail_rank.into(), self.head_rank.into()]);
         if !people {
-            row.extend([self.logit.into(), self.tail_logit.into(), self.head_logit.into(), self.sides.as_str().into()]);
+            row.extend([self.logit.into(), self.tail_logit.into(), self.head_logit.into()]);
+            row.extend([self.sides.as_str(), &self.probability_from].map(Cell::from));
         }
         if reasons {
             row.push(self.reason.as_deref().into());

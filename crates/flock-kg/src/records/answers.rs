@@ -5,6 +5,7 @@ use std::io::Write;
 use super::cell::{Cell, Column, Tone};
 use super::{RecordError, RecordWriter};
 use crate::answers::Answers;
+use crate::score::TripleScores;
 use flock_graph::Graph;
 use flock_model::checkpoint::Task;
 
@@ -18,7 +19,7 @@ pub fn answer_columns(reasons: bool) -> Vec<Column> {
         Column::text("answer"),
         Column::text("label"),
         Column::number("probability").tone(Tone::Score),
-        Column::truth("calibrated"),
+        Column::text("probability_from"),
         Column::number("logit").digits(3).signed(),
         Column::number("spread").digits(3),
         Column::integer("visits"),
@@ -48,7 +49,7 @@ pub fn write_answers<W: Write + Send>(
             a.name.into(),
             label.into(),
             a.probability.into(),
-            answers.calibration.is_some().into(),
+            answers.probability_from.as_str().into(),
             a.logit.into(),
             a.spread.into(),
             a.visits.into(),
@@ -58,6 +59,35 @@ pub fn write_answers<W: Write + Send>(
             let reason = a.reason.as_ref().map(|reason| reason.brief(|name| answers.show(name).to_string()));
             row.push(reason.into());
         }
+        out.row(&row)?;
+    }
+    Ok(())
+}
+
+/// Writes a row for each scored triple under the [`answer_columns`]: its tail as the answer, with the mean logit of both ends and
+/// the rank as a tail.
+///
+/// # Errors
+/// A sink that cannot be written to.
+pub fn write_score_row<W: Write + Send>(
+    out: &mut RecordWriter<W>,
+    list: &TripleScores<'_>,
+    reasons: bool,
+) -> Result<(), RecordError> {
+    for s in &list.scores {
+        let mut row: Vec<Cell<'_>> = [s.head, s.relation, s.tail].map(Cell::from).to_vec();
+        row.extend([
+            s.as_tail.rank.into(),
+            s.tail.into(),
+            s.tail_label.into(),
+            s.probability.into(),
+            list.probability_from.as_str().into(),
+            s.logit.into(),
+            Cell::None,
+            Cell::None,
+            s.known.into(),
+        ]);
+        row.extend(reasons.then_some(Cell::None));
         out.row(&row)?;
     }
     Ok(())

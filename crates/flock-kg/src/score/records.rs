@@ -22,6 +22,7 @@ pub fn score_columns(people: bool, calibrated: bool) -> Vec<Column> {
     columns.push(Column::truth("known").words("known", "new").tone(Tone::NewsIfFalse));
     if !people {
         columns.extend(["logit", "tail_logit", "head_logit"].map(|name| Column::number(name).digits(3).signed()));
+        columns.push(Column::text("probability_from"));
     }
     columns
 }
@@ -56,6 +57,7 @@ pub fn write_scores<W: Write + Send>(
         row.push(s.known.into());
         if !people {
             row.extend([s.logit.into(), s.as_tail.logit.into(), s.as_head.logit.into()]);
+            row.push(list.probability_from.as_str().into());
         }
         out.row(&row)?;
     }
