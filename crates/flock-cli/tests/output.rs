@@ -503,7 +503,10 @@ fn answers_as_records() {
     for (i, (row, object)) in rows.iter().zip(answers).enumerate() {
         let answer = &object["answers"][i % 2];
         assert_eq!(json!([row[0], row[1], row[2]]), object["query"]);
-        assert_eq!((&row[4], &row[5], &row[7]), (answer["name"].as_str().unwrap(), "", "false"));
+        assert_eq!(
+            (&row[4], &row[5], &row[7]),
+            (answer["name"].as_str().unwrap(), "", object["probability_from"].as_str().unwrap())
+        );
         // All digits: the text is the number.
         for (column, key) in [(3, "rank"), (6, "probability"), (8, "logit"), (9, "spread")] {
             assert_eq!(row[column].parse::<f64>().unwrap(), answer[key].as_f64().unwrap(), "{key}");

@@ -104,6 +104,12 @@ impl Ran {
         self.out
     }
 
+    /// A run that went well, whatever it said.
+    pub fn fine(self) -> Ran {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        self
+    }
+
     /// Standard output of a run that went well as one piece of JSON.
     pub fn json_text(&self) -> serde_json::Value {
         assert_eq!(self.code, Some(0), "{self:?}");
