@@ -170,7 +170,7 @@ fn a_killed_score_goes_on() {
         "--model",
         "entity.safetensors",
         "--walks",
-        "16384",
+        "512",
         "--threads",
         "1",
         "--out",

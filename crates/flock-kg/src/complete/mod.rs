@@ -350,7 +350,7 @@ impl Completion {
                 && (t.head != t.tail || loops)
         };
         let best = column.best().map(|id| (id, triple(id))).filter(|(_, t)| wanted(t));
-        for (id, triple) in best.take(self.options.top) {
+        for (id, triple) in best {
             if !self.pool.offer(triple, is_tail, column.side(id)) {
                 break;
             }
