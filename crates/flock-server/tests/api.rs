@@ -195,6 +195,105 @@ async fn names_and_surroundings() {
     assert_eq!(get(&app, "/api/v1/neighbourhood?entity=Atlantis").await.status, StatusCode::NOT_FOUND);
 }
 
+/// A graph of IRIs, two of which have the same label.
+fn labelled() -> Graph {
+    let bio = "@prefix bio: <http://example.org/bio/> .\nbio:G1 bio:regulates bio:G2 ; bio:binds bio:G3 , bio:G2 .\n\
+        bio:G2 bio:regulates bio:G1 ; bio:binds bio:G4 .\nbio:G5 bio:regulates bio:G1 , bio:G6 .\n";
+    let graph = load_reader("bio.ttl", bio.as_bytes(), &LoadOptions::default()).unwrap().0;
+    let labels = "bio:G1\tTumour protein\nG2\tdouble minute\nG3\tcadherin\nG4\tcadherin\nregulates\tregulates\n";
+    graph.with_labels_read("labels.tsv", labels.as_bytes()).unwrap().0
+}
+
+#[tokio::test]
+async fn one_question_in_every_spelling() {
+    let main = Live::open("bio".into(), labelled(), None, Calibrations::default()).unwrap();
+    let app = router(App::new(Options { main, ..options() }));
+    let full = |id: &str| format!("http://example.org/bio/{id}");
+    let (graph, predictor) = (labelled(), predictor(&[Task::Entity, Task::Relation]));
+    let mut first: Option<Value> = None;
+    for head in
+        [&full("G1"), &format!("<{}>", full("G1")), "bio:G1", "Tumour protein", " TUMOUR_protein", "G1", "bio:g1"]
+    {
+        let question = [head, "Regulates", "?"];
+        let library = predictor.on(&graph).walks(4).top(5).reasons(true).ask(question).unwrap();
+        let library = serde_json::to_value(library).unwrap();
+        let body = json!({"query": question, "walks": 4, "top": 5, "explain": true});
+        assert_eq!(post(&app, "/api/v1/predict", body).await.json(), library, "{head}");
+        assert_eq!(first.get_or_insert(library.clone()), &library, "{head}");
+    }
+    let reply = first.unwrap();
+    assert_eq!(reply["query"], json!([full("G1"), full("regulates"), "?"]));
+    assert_eq!(
+        (&reply["labels"][full("G1")], &reply["shown"][full("G1")]),
+        (&json!("Tumour protein"), &json!("Tumour protein"))
+    );
+    for answer in reply["answers"].as_array().unwrap() {
+        assert_eq!(
+            answer.get("label").and_then(Value::as_str),
+            graph.label(answer["name"].as_str().unwrap()),
+            "{answer}"
+        );
+    }
+    let body = json!({"query": ["G1", "binds", "?"], "walks": 4, "top": 0, "among": ["Double Minute", "bio:G5"]});
+    assert_eq!(post(&app, "/api/v1/predict", body).await.json()["answers"].as_array().unwrap().len(), 2);
+    let body = json!({"triple": ["tumour protein", "REGULATES", "double minute"], "walks": 4});
+    let explained = post(&app, "/api/v1/explain", body).await.json();
+    assert_eq!((&explained["answer"], &explained["labels"][full("G2")]), (&json!(full("G2")), &json!("double minute")));
+
+    let answer = post(&app, "/api/v1/predict", json!({"query": ["Cadherin", "bio:binds", "?"]})).await;
+    let said = r#""Cadherin" could be any of 2 entities: "cadherin (bio:G3)", "cadherin (bio:G4)""#;
+    let problem = answer.json();
+    assert_eq!(
+        (answer.status, &problem["error"], &problem["code"]),
+        (StatusCode::BAD_REQUEST, &json!(said), &json!("ambiguous_name"))
+    );
+    assert_eq!(problem["near"], json!(["cadherin (bio:G3)", "cadherin (bio:G4)"]));
+    let body = json!({"query": ["cadherin (bio:G4)", "bio:binds", "?"], "walks": 2});
+    assert_eq!(post(&app, "/api/v1/predict", body).await.json()["query"][0], full("G4"));
+}
+
+#[tokio::test]
+async fn labels_are_completed_and_edited() {
+    let main = Live::open("bio".into(), labelled(), None, Calibrations::default()).unwrap();
+    let app = router(App::new(Options { main, ..options() }));
+    let name = "http://example.org/bio/G1";
+    for q in ["Tumour", "tumour%20prot", "Tumuor%20protein", "bio:G1", "%3Chttp://example.org/bio/G1%3E"] {
+        let found = get(&app, &format!("/api/v1/entities?k=1&q={q}")).await.json();
+        assert_eq!((&found["names"], &found["labels"][name]), (&json!([name]), &json!("Tumour protein")), "{q}");
+    }
+    assert_eq!(get(&app, "/api/v1/info").await.json()["labels"], 5);
+    let around = get(&app, "/api/v1/neighbourhood?entity=TUMOUR%20PROTEIN").await.json();
+    assert_eq!(around["labels"]["http://example.org/bio/G2"], "double minute");
+
+    // A new name with a prefix, by labels and an IRI; labels for it and for an old name.
+    let body = json!({
+        "add": [["Tumour protein", "regulates", "bio:G7"], ["bio:G7", "<http://example.org/bio/binds>", "double minute"]],
+        "remove": [["g5", "Regulates", "bio:G6"]],
+        "labels": {"bio:G7": "apoptosis factor", "bio:G5": "kinase"},
+    });
+    let edited = post(&app, "/api/v1/triples", body).await.json();
+    assert_eq!(
+        (&edited["added"], &edited["removed"], &edited["labelled"]),
+        (&json!(2), &json!(1), &json!(2)),
+        "{edited}"
+    );
+    for (text, id) in [("Apoptosis Factor", "G7"), ("bio:G7", "G7"), ("KINASE", "G5")] {
+        let reply = post(&app, "/api/v1/predict", json!({"query": [text, "regulates", "?"], "walks": 2})).await.json();
+        assert_eq!(reply["query"][0], format!("http://example.org/bio/{id}"), "{text}");
+    }
+    for (body, code) in [
+        (json!({"add": [["cadherin", "regulates", "new"]]}), "ambiguous_name"),
+        (json!({"labels": {"Tumor protien": "x"}}), "unknown_name"),
+        (json!({"labels": {"bio:G1": "x".repeat(5000)}}), "bad_request"),
+    ] {
+        assert_eq!(post(&app, "/api/v1/triples", body).await.json()["code"], code);
+    }
+    // In another case it is a new name: an edit says exactly what it means.
+    let edited = post(&app, "/api/v1/triples", json!({"add": [["KINASE", "regulates", "G1"]]})).await.json();
+    let info = get(&app, "/api/v1/info").await.json();
+    assert_eq!((&edited["added"], &info["entities"]), (&json!(1), &json!(9)), "{info}");
+}
+
 #[tokio::test]
 async fn an_edit_is_seen_by_the_next_question() {
     let app = app();

@@ -206,6 +206,36 @@ fn other_graphs_and_newer_versions_are_refused_by_name() {
     assert_eq!(error.remedy(), StoreRemedy::Upgrade);
 }
 
+/// Opens a graph again. Whoever had it open may still be sorting names on another thread.
+fn reopen(path: &Path) -> std::sync::Arc<Live> {
+    for _ in 0..1000 {
+        match live(path) {
+            Err(LiveError::Store(StoreError::InUse { .. })) => std::thread::sleep(std::time::Duration::from_millis(10)),
+            opened => return opened.unwrap(),
+        }
+    }
+    panic!("{} stays in use", path.display())
+}
+
+/// A graph and its labels are the same after a restart; a store of an older version has none.
+#[test]
+fn labels_are_there_after_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("edits");
+    let first = live(&path).unwrap();
+    first.edit(&[edit(["Portugal", "in", "Europe"], true)]).unwrap();
+    assert!(fs::read_to_string(&path).unwrap().starts_with("flock-kg edits 1 "));
+    drop(first);
+    let second = reopen(&path);
+    second.edit_labelled(&[edit(["Spain", "in", "Q46"], true)], &[("Q46", "Europa"), ("in", "is in")]).unwrap();
+    assert!(fs::read_to_string(&path).unwrap().starts_with("flock-kg edits 2 "));
+    drop(second);
+    let third = reopen(&path).graph();
+    assert_eq!(["Q46", "in", "Europe"].map(|name| third.label(name)), [Some("Europa"), Some("is in"), None]);
+    assert_eq!((third.find_entity("europa"), third.find_relation("Is In")), (third.entities().id("Q46"), Some(1)));
+    assert_eq!(third.topology().num_triples(), 4);
+}
+
 fn live(path: &Path) -> Result<std::sync::Arc<Live>, LiveError> {
     Live::open("world".into(), world(), Some(EditsFile { path, adopt: false }), Calibrations::default())
 }
