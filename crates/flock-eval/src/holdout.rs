@@ -18,6 +18,7 @@ use crate::ask::rank_all;
 use crate::datasets::{DatasetError, Fingerprint, NamedGraph, TestSet};
 use crate::error::EvalError;
 use crate::evaluate::EvalProgress;
+use crate::metrics::RankMetrics;
 use crate::partial::{PartialRun, RunKey, SavedRanks};
 use crate::questions::TestQuestions;
 use crate::results::utc;
@@ -275,20 +276,15 @@ impl HoldoutReport {
         // A relation that was asked for once says little; where all are so rare, they must do.
         let often: Vec<&RelationMetrics> = asked.iter().filter(|r| r.metrics.queries >= OFTEN).collect();
         let often = if often.len() > 1 { often } else { asked.iter().collect() };
-        let mrr = |r: &RelationMetrics| r.metrics.pessimistic.mrr;
-        let best = often.iter().copied().reduce(|a, b| if mrr(b) > mrr(a) { b } else { a });
-        let worst = often.iter().copied().reduce(|a, b| if mrr(b) < mrr(a) { b } else { a });
-        let hits10 = |r: &RelationMetrics| percent(r.metrics.pessimistic.hits10);
-        let extremes = match (best, worst) {
-            (Some(best), Some(worst)) if best.relation != worst.relation => format!(
-                "; best for {} ({}), worst for {} ({})",
-                show(&best.relation),
-                hits10(best),
-                show(&worst.relation),
-                hits10(worst)
-            ),
-            _ => String::new(),
+        // By Hits@10; where that is the same for all, by how often the right answer is the first.
+        let extremes = |words: &str, share: fn(&RankMetrics) -> f64| {
+            let of = |r: &RelationMetrics| share(&r.metrics.pessimistic);
+            let best = often.iter().copied().reduce(|a, b| if of(b) > of(a) { b } else { a })?;
+            let worst = often.iter().copied().reduce(|a, b| if of(b) < of(a) { b } else { a })?;
+            let told = |r: &RelationMetrics| format!("{} ({words}{})", show(&r.relation), percent(of(r)));
+            (of(best) > of(worst)).then(|| format!("; best for {}, worst for {}", told(best), told(worst)))
         };
+        let extremes = extremes("", |m| m.hits10).or_else(|| extremes("first in ", |m| m.hits1)).unwrap_or_default();
         let hits = percent(self.summary.all.pessimistic.hits10);
         let count = grouped(self.candidates);
         match self.task {
@@ -360,6 +356,49 @@ mod tests {
         for share in [0.0, 1.0, -0.5, f64::NAN] {
             assert!(hold_out("ring", ring(), share, 0).unwrap_err().to_string().contains("above 0 and below 1"));
         }
+    }
+
+    /// Six tails each of `good` and `bad` with these ranks, 0 being the best.
+    fn report(good: u32, bad: u32) -> HoldoutReport {
+        use crate::questions::{AskedSide, TestAnswer};
+        use crate::rank::{AnswerRank, Rank};
+        let answer = |i: u32| TestAnswer { answer: 0, side: AskedSide::Tail, relation: i / 6, triple: i };
+        let rank = |i: u32| {
+            let rank = Rank { higher: if i < 6 { good } else { bad }, ties: 0 };
+            AnswerRank { rank, filtered: rank, reached: true, score: 0.0, rivals: 9 }
+        };
+        let answers: Vec<TestAnswer> = (0..12).map(answer).collect();
+        let ranks: Vec<AnswerRank> = (0..12).map(rank).collect();
+        let summary = RankSummary::new(&answers, &ranks, 12, |r| ["good", "bad"][r as usize].to_string());
+        let [origin, sha256, precision] = ["", "", "f32"].map(String::from);
+        HoldoutReport {
+            graph: "g".to_string(),
+            task: Task::Entity,
+            entities: 2034,
+            relations: 2,
+            triples: 120,
+            share: 0.1,
+            hidden: 12,
+            asked: 12,
+            candidates: 2034,
+            seed: 0,
+            n: 1,
+            passes: 1,
+            model: ModelName { task: Task::Entity, origin, sha256, precision },
+            seconds: 1.0,
+            time: String::new(),
+            summary,
+        }
+    }
+
+    #[test]
+    fn one_plain_sentence() {
+        let say = |good, bad| report(good, bad).sentence(|name| format!("`{name}`"));
+        let begin = "For a hidden link, the right answer is among the first 10 of 2,034 candidates in";
+        assert_eq!(say(0, 50), format!("{begin} 50 % of cases; best for `good` (100 %), worst for `bad` (0 %)."));
+        let first = "best for `good` (first in 100 %), worst for `bad` (first in 0 %).";
+        assert_eq!(say(0, 2), format!("{begin} 100 % of cases; {first}"));
+        assert_eq!(say(0, 0), format!("{begin} 100 % of cases."));
     }
 
     #[test]

@@ -36,7 +36,7 @@ Examples:
   flock-kg predict data/countries.tsv '?' capital Lisbon --novel --top 3
   flock-kg predict data/countries.tsv Portugal '?' Spain --passes 8
   flock-kg predict data/countries.tsv Portugal continent '?' --budget 2s --explain
-  flock-kg predict data/countries.tsv Portugal borders '?' --among-type continent=Europe --output csv
+  flock-kg predict data/countries.tsv Portugal borders '?' --among-type continent=Europe
   flock-kg predict data/countries.tsv --queries questions.tsv --out answers.parquet
   printf 'Portugal\\tborders\\t?\\nFrance\\t?\\tSpain\\n' |
     flock-kg predict data/countries.tsv --queries - --json
@@ -87,17 +87,16 @@ pub struct PredictArgs {
     /// Leave out answers that the graph already has
     #[arg(long, alias = "only-new")]
     pub novel: bool,
-    /// Candidates: only the names in this file, one per line; all that the graph has are ranked, others are skipped and
-    /// counted
+    /// Only the names in this file, one per line; all that the graph has are ranked, others are skipped and counted
     #[arg(long, value_name = "FILE", help_heading = CANDIDATES)]
     pub among: Option<PathBuf>,
-    /// Candidates: only entities x with (x, REL, VALUE) in the graph; may be given again
+    /// Only entities x with (x, REL, VALUE) in the graph; may be given again
     #[arg(long, value_name = "REL=VALUE", help_heading = CANDIDATES)]
     pub among_type: Vec<String>,
-    /// Candidates: only entities that the graph has as a tail (an object) of R; may be given again
+    /// Only entities that the graph has as a tail (an object) of R; may be given again
     #[arg(long, value_name = "R", help_heading = CANDIDATES)]
     pub among_range: Vec<String>,
-    /// Candidates: only entities that the graph has as a head (a subject) of R; may be given again
+    /// Only entities that the graph has as a head (a subject) of R; may be given again
     #[arg(long, value_name = "R", help_heading = CANDIDATES)]
     pub among_domain: Vec<String>,
     /// Base walk count n: 3n walks for an entity, 4n for a relation [default: by the size of the graph]

@@ -95,7 +95,7 @@ pub struct RecordWriter<W: Write + Send> {
 #[derive(Debug)]
 enum Sink<W: Write + Send> {
     Table(TableWriter<W>),
-    Delimited(DelimitedWriter<W>),
+    Delimited(Box<DelimitedWriter<W>>),
     Json(JsonWriter<W>),
     Markdown(MarkdownWriter<W>),
     #[cfg(feature = "parquet")]
@@ -127,8 +127,8 @@ impl<W: Write + Send> RecordWriter<W> {
         }
         let sink = match format {
             OutputFormat::Table => Sink::Table(TableWriter::new(out, &columns, style)),
-            OutputFormat::Csv => Sink::Delimited(DelimitedWriter::csv(out, &columns)?),
-            OutputFormat::Tsv => Sink::Delimited(DelimitedWriter::tsv(out, &columns)?),
+            OutputFormat::Csv => Sink::Delimited(Box::new(DelimitedWriter::csv(out, &columns)?)),
+            OutputFormat::Tsv => Sink::Delimited(Box::new(DelimitedWriter::tsv(out, &columns)?)),
             OutputFormat::Jsonl => Sink::Json(JsonWriter::new(out, &columns)?),
             OutputFormat::Md => Sink::Markdown(MarkdownWriter::new(out, &columns)?),
             #[cfg(feature = "parquet")]

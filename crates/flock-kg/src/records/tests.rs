@@ -166,8 +166,8 @@ fn tables_align_by_width_on_screen() {
         vec![Cell::Integer(10), "Åland Islands".into(), 1.25e-7.into(), false.into()],
         vec![Cell::None, "a\u{1b}[31m".into(), Cell::None, false.into()],
     ];
-    let want = " rank  name             score  known\n\
-                1,234  日本            0.5000  known\n   \
+    let want = " rank  name            score  known\n\
+                1,234  日本           0.5000  known\n   \
                    10  Åland Islands  1.2e-7\n    \
                     –  a\\u{1b}[31m         –\n";
     assert_eq!(table(TableStyle::default(), columns, &rows), want);
