@@ -45,9 +45,26 @@ impl Format {
         Format::GraphMl,
     ];
 
+    /// Returns the word for the format, such as `tsv`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Format::Tsv => "tsv",
+            Format::Csv => "csv",
+            Format::NTriples => "nt",
+            Format::Turtle => "ttl",
+            Format::RdfXml => "rdfxml",
+            Format::NQuads => "nq",
+            Format::TriG => "trig",
+            Format::JsonLd => "jsonld",
+            Format::Obo => "obo",
+            Format::GraphMl => "graphml",
+            Format::Sparql => "sparql",
+        }
+    }
+
     /// Lists the words of all formats: `tsv, csv or nt`.
     pub fn words() -> String {
-        let words = Format::ALL.map(|format| format.to_string());
+        let words = Format::ALL.map(Format::word);
         let (last, others) = words.split_last().expect("there are formats");
         format!("{} or {last}", others.join(", "))
     }
@@ -201,19 +218,7 @@ fn has_graph_block(text: &str) -> bool {
 
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Format::Tsv => "tsv",
-            Format::Csv => "csv",
-            Format::NTriples => "nt",
-            Format::Turtle => "ttl",
-            Format::RdfXml => "rdfxml",
-            Format::NQuads => "nq",
-            Format::TriG => "trig",
-            Format::JsonLd => "jsonld",
-            Format::Obo => "obo",
-            Format::GraphMl => "graphml",
-            Format::Sparql => "sparql",
-        })
+        f.write_str(self.word())
     }
 }
 
