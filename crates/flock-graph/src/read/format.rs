@@ -114,7 +114,7 @@ impl Format {
             let mut places = text.match_indices(*word).map(|(at, _)| &text[at + word.len()..]);
             places.any(|rest| rest.trim_start().starts_with(':'))
         };
-        ["\"@context\"", "\"@graph\"", "\"@id\"", "\"@type\""].iter().any(|word| keyword(&word))
+        ["\"@context\"", "\"@graph\"", "\"@id\"", "\"@type\""].iter().any(keyword)
     }
 
     /// Tells whether a file begins like JSON: with an object that has a key, or an array of
