@@ -38,7 +38,7 @@ pub struct LabelArgs {
 pub struct ReadingArgs {
     /// Format of the graph file [default: by its name, else by its first lines]
     #[arg(long, help_heading = READING, value_parser = PossibleValuesParser::new(
-        Format::ALL.map(Format::name)).try_map(|s| s.parse::<Format>()))]
+        Format::ALL.map(Format::word)).try_map(|s| s.parse::<Format>()))]
     pub format: Option<Format>,
     /// Columns of head, relation and tail in TSV or CSV, counted from 1
     #[arg(long, help_heading = READING, value_name = "H,R,T", value_parser = columns)]

@@ -97,7 +97,7 @@ impl TrainArgs {
             let graphs: Vec<String> = self.graph.iter().map(|p| p.display().to_string()).collect();
             settings.put("--graph", "data.graphs", graphs);
         }
-        // Training has no use for labels, and an endpoint is asked for pages of the usual size.
+        // Training uses no labels. Pages of endpoints have their usual size.
         let ReadingArgs { format, columns, header, no_header, lenient, language: _, page_size: _ } = &self.reading;
         put(&mut settings, "--format", "data.format", format.map(|f| f.to_string()));
         put(&mut settings, "--columns", "data.columns", columns.map(|c| c.map(|c| c + 1).to_vec()));

@@ -45,15 +45,8 @@ impl Format {
         Format::GraphMl,
     ];
 
-    /// Lists the words of all formats: `tsv, csv or nt`.
-    pub fn words() -> String {
-        let words = Format::ALL.map(|format| format.to_string());
-        let (last, others) = words.split_last().expect("there are formats");
-        format!("{} or {last}", others.join(", "))
-    }
-
-    /// Returns the word for it, as users write it.
-    pub fn name(self) -> &'static str {
+    /// Returns the word for the format, such as `tsv`.
+    pub fn word(self) -> &'static str {
         match self {
             Format::Tsv => "tsv",
             Format::Csv => "csv",
@@ -67,6 +60,13 @@ impl Format {
             Format::GraphMl => "graphml",
             Format::Sparql => "sparql",
         }
+    }
+
+    /// Lists the words of all formats: `tsv, csv or nt`.
+    pub fn words() -> String {
+        let words = Format::ALL.map(Format::word);
+        let (last, others) = words.split_last().expect("there are formats");
+        format!("{} or {last}", others.join(", "))
     }
 
     /// Tells whether names are IRIs.
@@ -114,7 +114,7 @@ impl Format {
             let mut places = text.match_indices(*word).map(|(at, _)| &text[at + word.len()..]);
             places.any(|rest| rest.trim_start().starts_with(':'))
         };
-        ["\"@context\"", "\"@graph\"", "\"@id\"", "\"@type\""].iter().any(|word| keyword(&word))
+        ["\"@context\"", "\"@graph\"", "\"@id\"", "\"@type\""].iter().any(keyword)
     }
 
     /// Tells whether a file begins like JSON: with an object that has a key, or an array of
@@ -218,7 +218,7 @@ fn has_graph_block(text: &str) -> bool {
 
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(self.word())
     }
 }
 
