@@ -29,7 +29,8 @@ pub use near::NameIndex;
 pub use prefixes::Prefixes;
 pub use read::error::{Compression, LoadError, Remedy, RowError};
 pub use read::{
-    Format, LoadOptions, LoadReport, LoadWarning, MaybeHeader, SkippedRow, UnknownFormat, for_each_triple, load,
+    BadColumns, Column, ColumnRole, Columns, DirectoryReport, FileReport, Format, HeaderReason, LoadOptions,
+    LoadReport, LoadWarning, MaybeHeader, SkippedRow, TableReport, UnknownFormat, UsedColumn, for_each_triple, load,
     load_many, load_reader,
 };
 pub use subgraph::{Subgraph, grow};

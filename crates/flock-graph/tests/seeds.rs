@@ -2,6 +2,8 @@
 
 #[path = "../../../fuzz/targets/delimited.rs"]
 mod delimited;
+#[path = "../../../fuzz/targets/json.rs"]
+mod json;
 #[path = "../../../fuzz/targets/names.rs"]
 mod names;
 #[path = "../../../fuzz/targets/rdf.rs"]
@@ -26,6 +28,11 @@ fn each(target: &str, run: fn(&[u8])) {
 #[test]
 fn seeds_of_delimited() {
     each("delimited", delimited::run);
+}
+
+#[test]
+fn seeds_of_json() {
+    each("json", json::run);
 }
 
 #[test]

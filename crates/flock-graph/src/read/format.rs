@@ -10,6 +10,12 @@ pub enum Format {
     Tsv,
     /// One triple per row, separated by commas, quoted with `"`.
     Csv,
+    /// One JSON object or array per line.
+    JsonLines,
+    /// Parquet.
+    Parquet,
+    /// Arrow IPC, as a file (Feather) or a stream.
+    Arrow,
     /// RDF N-Triples.
     NTriples,
     /// RDF Turtle.
@@ -19,9 +25,33 @@ pub enum Format {
 }
 
 impl Format {
+    /// All formats, tables first.
+    pub const ALL: [Format; 8] = [
+        Format::Tsv,
+        Format::Csv,
+        Format::JsonLines,
+        Format::Parquet,
+        Format::Arrow,
+        Format::NTriples,
+        Format::Turtle,
+        Format::RdfXml,
+    ];
+
     /// Tells whether names are IRIs.
     pub fn is_rdf(self) -> bool {
-        !matches!(self, Format::Tsv | Format::Csv)
+        !self.is_table()
+    }
+
+    /// Tells whether it has columns.
+    pub fn is_table(self) -> bool {
+        matches!(self, Format::Tsv | Format::Csv | Format::JsonLines | Format::Parquet | Format::Arrow)
+    }
+
+    /// Lists the names of all formats, for a message.
+    pub fn names() -> String {
+        let names = Format::ALL.map(|format| format.to_string());
+        let (last, others) = names.split_last().unwrap_or((&names[0], &[]));
+        format!("{} or {last}", others.join(", "))
     }
 
     /// Recognises a format by the extension of a file's name, ignoring `.gz` and `.zst`.
@@ -32,6 +62,9 @@ impl Format {
         match name.rsplit_once('.')?.1 {
             "tsv" | "tab" => Some(Format::Tsv),
             "csv" => Some(Format::Csv),
+            "jsonl" | "ndjson" | "jsonlines" => Some(Format::JsonLines),
+            "parquet" | "pq" => Some(Format::Parquet),
+            "arrow" | "arrows" | "feather" | "ipc" => Some(Format::Arrow),
             "nt" | "ntriples" => Some(Format::NTriples),
             "ttl" | "turtle" => Some(Format::Turtle),
             "rdf" | "owl" | "xml" | "rdfxml" => Some(Format::RdfXml),
@@ -71,6 +104,17 @@ impl Format {
         }
     }
 
+    /// Recognises a binary format by its first bytes, which no text has.
+    pub(crate) fn by_magic(head: &[u8]) -> Option<Format> {
+        match head {
+            [b'P', b'A', b'R', b'1', 0x15, ..] => Some(Format::Parquet),
+            [b'A', b'R', b'R', b'O', b'W', b'1', 0, 0, ..] => Some(Format::Arrow),
+            // A stream begins with a mark and the length of its schema.
+            [0xff, 0xff, 0xff, 0xff, _, _, _, 0, ..] => Some(Format::Arrow),
+            _ => None,
+        }
+    }
+
     /// Recognises a format by the beginning of the content.
     pub(crate) fn sniff(head: &[u8]) -> Option<Format> {
         let text = String::from_utf8_lossy(head);
@@ -106,6 +150,9 @@ impl fmt::Display for Format {
         f.write_str(match self {
             Format::Tsv => "tsv",
             Format::Csv => "csv",
+            Format::JsonLines => "jsonl",
+            Format::Parquet => "parquet",
+            Format::Arrow => "arrow",
             Format::NTriples => "nt",
             Format::Turtle => "ttl",
             Format::RdfXml => "rdfxml",
@@ -115,7 +162,7 @@ impl fmt::Display for Format {
 
 /// The name of a format that is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown format \"{}\"; expected tsv, csv, nt, ttl or rdfxml", crate::quote::shown(.0))]
+#[error("unknown format \"{}\"; expected {}", crate::quote::shown(.0), Format::names())]
 pub struct UnknownFormat(pub String);
 
 impl FromStr for Format {
@@ -125,6 +172,9 @@ impl FromStr for Format {
         match text.to_ascii_lowercase().as_str() {
             "tsv" => Ok(Format::Tsv),
             "csv" => Ok(Format::Csv),
+            "jsonl" | "ndjson" | "jsonlines" => Ok(Format::JsonLines),
+            "parquet" => Ok(Format::Parquet),
+            "arrow" | "feather" => Ok(Format::Arrow),
             "nt" | "ntriples" | "n-triples" => Ok(Format::NTriples),
             "ttl" | "turtle" => Ok(Format::Turtle),
             "rdf" | "xml" | "rdfxml" | "rdf/xml" => Ok(Format::RdfXml),
@@ -144,6 +194,9 @@ mod tests {
         assert_eq!(Format::from_name("x.nt.zst"), Some(Format::NTriples));
         assert_eq!(Format::from_name("x.ttl"), Some(Format::Turtle));
         assert_eq!(Format::from_name("x.owl"), Some(Format::RdfXml));
+        assert_eq!(Format::from_name("x.jsonl.gz"), Some(Format::JsonLines));
+        assert_eq!(Format::from_name("x.parquet"), Some(Format::Parquet));
+        assert_eq!(Format::from_name("x.feather"), Some(Format::Arrow));
         assert_eq!(Format::from_name("train.txt"), None);
         assert_eq!(Format::from_name("dir.tsv/train"), None);
         assert_eq!(Format::from_name("tsv"), None);
@@ -193,10 +246,10 @@ mod tests {
 
     #[test]
     fn by_word() {
-        for format in [Format::Tsv, Format::Csv, Format::NTriples, Format::Turtle, Format::RdfXml] {
+        for format in Format::ALL {
             assert_eq!(format.to_string().parse(), Ok(format));
         }
         let error = "json".parse::<Format>().unwrap_err().to_string();
-        assert_eq!(error, "unknown format \"json\"; expected tsv, csv, nt, ttl or rdfxml");
+        assert_eq!(error, "unknown format \"json\"; expected tsv, csv, jsonl, parquet, arrow, nt, ttl or rdfxml");
     }
 }

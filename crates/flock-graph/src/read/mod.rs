@@ -1,19 +1,26 @@
 //! Reads files into a [`Graph`].
 
 pub(crate) mod error;
+mod foreign;
 mod format;
+mod paths;
 mod rdf;
 pub(crate) mod rows;
 mod source;
+pub(crate) mod table;
 
 pub use format::{Format, UnknownFormat};
+pub use paths::DirectoryReport;
+pub use table::columns::{BadColumns, Column, Columns};
+pub use table::report::{ColumnRole, HeaderReason, TableReport, UsedColumn};
 
 use crate::graph::{Graph, GraphBuilder};
 use crate::prefixes::Prefixes;
-use crate::quote::quote;
+use crate::quote::{quote, shown};
 use error::{LoadError, Remedy, RowError};
 use rdf::BlankNodeNumbers;
 use source::Source;
+use std::collections::HashMap;
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -25,29 +32,36 @@ pub struct LoadOptions {
     pub format: Option<Format>,
     /// Whether to leave out malformed rows and count them, instead of failing at the first.
     pub lenient: bool,
-    /// Whether the first row of TSV or CSV names the columns. `None` decides by its words: `head`,
-    /// `relation`, `tail`, or `subject`, `predicate`, `object`, and similar ones.
+    /// Whether the first row of TSV or CSV names the columns. `None` decides by its words (`head`,
+    /// `relation`, `tail`, or `subject`, `predicate`, `object`, and many others), and by whether
+    /// they come again.
     pub header: Option<bool>,
-    /// The columns (from 0) of head, relation and tail in TSV or CSV. `None` expects exactly three
-    /// columns in this order.
-    pub columns: Option<[usize; 3]>,
+    /// The columns of head, relation and tail in a table: TSV, CSV, JSON lines, Parquet or Arrow.
+    /// `None` finds them by their names, and expects exactly three in this order if there are no
+    /// names.
+    pub columns: Option<Columns>,
     /// Greatest number of bytes of text, after decompression, that a file may have. A longer file
     /// is an error. Set this for files from strangers: a compressed file can grow a thousandfold.
     pub max_bytes: Option<u64>,
 }
 
-/// What reading the files found. `rows = triples + duplicates + literals + skipped`.
+/// What reading the files found. `rows = triples + duplicates + literals + labels + skipped`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoadReport {
     /// The format of the first file.
     pub format: Format,
+    /// The files, in the order in which they were read.
+    pub files: Vec<FileReport>,
+    /// The directories among the paths.
+    pub directories: Vec<DirectoryReport>,
     /// Whether a header row was left out.
     pub header: bool,
-    /// The columns (from 0) of head, relation and tail in a file with a header. `None` if they are
-    /// the first three in order.
+    /// The columns (from 0) of head, relation and tail in the first file with a header. `None` if
+    /// they are the first three in order.
     pub columns: Option<[usize; 3]>,
-    /// Number of rows of TSV and CSV, without blank lines and the header, or of statements of RDF.
+    /// Number of rows of a table of triples, without blank lines and the header, or of statements of
+    /// RDF. A row that describes a node counts once for each of its kinds.
     pub rows: u64,
     /// Number of distinct triples. These are in the graph.
     pub triples: u64,
@@ -55,13 +69,39 @@ pub struct LoadReport {
     pub duplicates: u64,
     /// Number of statements left out because their object is a literal.
     pub literals: u64,
+    /// How many of these each relation has: the 20 most frequent ones, the most frequent first.
+    pub literals_by_predicate: Vec<(String, u64)>,
+    /// Number of statements that were read as labels.
+    pub labels: u64,
+    /// Number of rows that describe nodes.
+    pub nodes: u64,
     /// Number of malformed rows left out because of [`LoadOptions::lenient`].
     pub skipped: u64,
     /// The first malformed row that was left out.
     pub first_skipped: Option<SkippedRow>,
     /// First rows that were read as triples but may be headers.
     pub maybe_header: Vec<MaybeHeader>,
+    /// Number of literals of each relation, for as many relations as are counted.
+    literal_counts: HashMap<String, u64>,
 }
+
+/// A file that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FileReport {
+    /// The file, as the caller named it, or as it was found in a directory.
+    pub file: String,
+    /// Its format.
+    pub format: Format,
+    /// How its columns were understood, if it has some.
+    pub table: Option<TableReport>,
+}
+
+/// Number of relations whose literals are counted one by one while a file is read.
+const COUNTED: usize = 10_000;
+
+/// Number of relations that a report names.
+const REPORTED: usize = 20;
 
 /// A first row whose names occur nowhere else in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,16 +177,69 @@ impl LoadReport {
     fn new(format: Format) -> LoadReport {
         LoadReport {
             format,
+            files: Vec::new(),
+            directories: Vec::new(),
             header: false,
             columns: None,
             rows: 0,
             triples: 0,
             duplicates: 0,
             literals: 0,
+            literals_by_predicate: Vec::new(),
+            labels: 0,
+            nodes: 0,
             skipped: 0,
             first_skipped: None,
             maybe_header: Vec::new(),
+            literal_counts: HashMap::new(),
         }
+    }
+
+    /// Counts a literal.
+    pub(crate) fn literal(&mut self, predicate: &str) {
+        self.literals += 1;
+        if let Some(count) = self.literal_counts.get_mut(predicate) {
+            *count += 1;
+        } else if self.literal_counts.len() < COUNTED {
+            self.literal_counts.insert(predicate.to_owned(), 1);
+        }
+    }
+
+    /// Says how the columns of the last file were understood.
+    pub(crate) fn table(&mut self, table: TableReport) {
+        if matches!(table.header, Some(HeaderReason::Told | HeaderReason::Words | HeaderReason::Evidence)) {
+            self.header = true;
+            let columns = table.columns().filter(|columns| *columns != [0, 1, 2]);
+            self.columns = self.columns.or(columns);
+        }
+        if let Some(file) = self.files.last_mut() {
+            file.table = Some(table);
+        }
+    }
+
+    /// Sorts the counts of literals.
+    fn finish(&mut self) {
+        let mut counts: Vec<(String, u64)> = std::mem::take(&mut self.literal_counts).into_iter().collect();
+        counts.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        counts.truncate(REPORTED);
+        self.literals_by_predicate = counts;
+    }
+
+    /// Says how the files were understood, one line for each file or directory that needs words:
+    /// which columns were used, which files of a directory were read. Three columns without a header
+    /// need none.
+    pub fn notes(&self) -> Vec<String> {
+        let directories = self.directories.iter().map(ToString::to_string);
+        let described = |file: &FileReport| {
+            let table = file.table.as_ref().filter(|table| !table.used.is_empty() && !table.is_plain())?;
+            // A header in order is said to be left out, which suffices.
+            let in_order = table.columns() == Some([0, 1, 2]) && table.used.len() == 3 && table.unused.is_empty();
+            if in_order && table.header != Some(HeaderReason::Evidence) {
+                return None;
+            }
+            Some(format!("{}: {table}", file.file))
+        };
+        directories.chain(self.files.iter().filter_map(described)).collect()
     }
 
     /// Lists what may have gone wrong.
@@ -162,14 +255,18 @@ impl LoadReport {
         if !self.header && self.literals == 0 {
             return None;
         }
-        let header = self.header.then(|| match self.columns {
-            Some([h, r, t]) => format!("header row (columns {}, {} and {})", h + 1, r + 1, t + 1),
-            None => "header row".to_owned(),
-        });
+        let header = self.header.then(|| "header row".to_owned());
         let counted = |count: u64, what: &str| {
             (count > 0).then(|| format!("{count} {what}{}", if count == 1 { "" } else { "s" }))
         };
-        let parts = [header, counted(self.literals, "literal"), counted(self.duplicates, "duplicate")];
+        let literals = counted(self.literals, "literal").map(|literals| match &self.literals_by_predicate[..] {
+            [] => literals,
+            counts => {
+                let top = counts.iter().take(3).map(|(name, count)| format!("{} {count}", shown(name)));
+                format!("{literals} ({})", top.collect::<Vec<_>>().join(", "))
+            }
+        });
+        let parts = [header, literals, counted(self.duplicates, "duplicate")];
         Some(parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
     }
 
@@ -190,12 +287,10 @@ impl LoadReport {
     }
 }
 
-/// Loads a graph from a file, or from standard input if `path` is `-`. Decompresses gzip and zstd.
+/// Loads a graph from a file, from all graph files of a directory, or from standard input if `path`
+/// is `-`. Decompresses gzip and zstd.
 pub fn load(path: &Path, options: &LoadOptions) -> Result<(Graph, LoadReport), LoadError> {
-    let source = Source::open(path, options)?;
-    let mut loader = Loader::new(&source);
-    loader.read(source, options)?;
-    loader.finish()
+    load_many(&[path.to_path_buf()], options)
 }
 
 impl Graph {
@@ -219,15 +314,23 @@ pub fn load_reader(name: &str, reader: impl Read, options: &LoadOptions) -> Resu
 }
 
 /// Loads several files into one graph. A blank node with a label is the same node in all of them.
+///
+/// A directory stands for the graph files in it, in the order of their names. Of a dataset (`train`
+/// beside `valid` or `test`) only `train` is read. [`LoadReport::directories`] says what was read
+/// and what was not.
 pub fn load_many(paths: &[PathBuf], options: &LoadOptions) -> Result<(Graph, LoadReport), LoadError> {
+    let (files, directories) = paths::expand(paths, options)?;
     let mut loader: Option<Loader> = None;
-    for path in paths {
+    for path in &files {
         let source = Source::open(path, options)?;
         loader.get_or_insert_with(|| Loader::new(&source)).read(source, options)?;
     }
     match loader {
-        Some(loader) => loader.finish(),
-        None => Err(LoadError::Empty { files: "no files".to_owned(), rows: 0, literals: 0, skipped: 0 }),
+        Some(mut loader) => {
+            loader.report.directories = directories;
+            loader.finish()
+        }
+        None => Err(LoadError::Empty { files: "no files".to_owned(), rows: 0, literals: 0, skipped: 0, nodes: 0 }),
     }
 }
 
@@ -242,7 +345,8 @@ pub fn for_each_triple(
     let mut report = LoadReport::new(source.format);
     let (mut prefixes, mut blank_nodes) = (Prefixes::default(), BlankNodeNumbers::default());
     read(&mut source, options, &mut report, &mut prefixes, &mut blank_nodes, &mut TriplesOnly(sink))?;
-    report.triples = report.rows - report.literals - report.skipped;
+    report.triples = report.rows - report.literals - report.labels - report.skipped;
+    report.finish();
     Ok(report)
 }
 
@@ -285,6 +389,19 @@ fn read(
     blank_nodes: &mut BlankNodeNumbers,
     sink: &mut dyn Sink,
 ) -> Result<(), LoadError> {
+    report.files.push(FileReport { file: source.file.clone(), format: source.format, table: None });
+    match source.format {
+        Format::JsonLines => return table::json::read(source, options, report, sink),
+        #[cfg(feature = "parquet")]
+        Format::Parquet | Format::Arrow => return table::arrow::read(source, options, report, sink),
+        #[cfg(not(feature = "parquet"))]
+        Format::Parquet | Format::Arrow => {
+            let remedy = Remedy::Write("write it as CSV, or build the program with the feature parquet");
+            let found = "a Parquet or Arrow file, which this build does not read";
+            return Err(LoadError::Foreign { file: source.file.clone(), found, remedy });
+        }
+        _ => {}
+    }
     if source.format.is_rdf() {
         if options.columns.is_some() || options.header == Some(true) {
             return Err(LoadError::NoColumns { file: source.file.clone(), format: source.format });
@@ -334,6 +451,7 @@ impl Loader {
             Ok(graph) => {
                 self.report.triples = graph.topology().num_triples() as u64;
                 self.report.duplicates = added - self.report.triples;
+                self.report.finish();
                 Ok((graph, self.report))
             }
             Err(error) => Err(LoadError::from_graph(self.files.join(", "), error, &self.report)),
