@@ -1,6 +1,7 @@
 //! `flock-kg info`: what a graph is like, and what a query on it costs.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use flock_kg::graph::{Graph, LoadReport, Topology};
@@ -26,10 +27,14 @@ const TIMED: usize = 3;
 
 /// Arguments of `info`.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Examples:\n  flock-kg info data/countries.tsv\n  flock-kg info graph.nt.gz --json")]
+#[command(after_help = "Examples:\n  flock-kg info data/countries.tsv\n  flock-kg info graph.nt.gz --json\n  \
+                        flock-kg info edges.csv nodes.csv")]
 pub struct InfoArgs {
     #[command(flatten)]
     pub graph: GraphArgs,
+    /// Further files or directories of the same graph, as with --with
+    #[arg(value_name = "FILE")]
+    pub more: Vec<PathBuf>,
     /// One JSON object
     #[arg(long)]
     pub json: bool,
@@ -42,8 +47,25 @@ pub struct InfoArgs {
 struct InfoReport {
     file: String,
     format: String,
+    files: Vec<FileShape>,
     graph: GraphShape,
     query: QueryCost,
+}
+
+/// A file, and how it was understood.
+#[derive(Serialize)]
+struct FileShape {
+    file: String,
+    format: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    columns: Option<String>,
+}
+
+/// A relation, and how many literals were skipped.
+#[derive(Serialize)]
+struct LiteralCount {
+    relation: String,
+    literals: u64,
 }
 
 /// What the graph is like.
@@ -54,6 +76,7 @@ struct GraphShape {
     triples: usize,
     duplicates: u64,
     literals: u64,
+    literals_by_relation: Vec<LiteralCount>,
     skipped: u64,
     degree: Degrees,
     isolated: usize,
@@ -98,12 +121,19 @@ struct QueryCost {
 }
 
 /// Describes the graph.
-pub fn run(args: InfoArgs) -> Result<(), Failure> {
+pub fn run(mut args: InfoArgs) -> Result<(), Failure> {
     let predictor = args.model.predictor()?;
+    args.graph.with.append(&mut args.more);
     let (graph, loaded) = load::graph(&args.graph)?;
+    let files = loaded.files.iter().map(|file| FileShape {
+        file: file.file.clone(),
+        format: file.format.to_string(),
+        columns: file.table.as_ref().filter(|table| !table.used.is_empty()).map(ToString::to_string),
+    });
     let report = InfoReport {
         file: args.graph.graph.display().to_string(),
         format: loaded.format.to_string(),
+        files: files.collect(),
         graph: GraphShape::new(&graph, &loaded),
         query: QueryCost::measure(&graph, &predictor)?,
     };
@@ -131,6 +161,11 @@ impl GraphShape {
             triples: topology.num_triples(),
             duplicates: loaded.duplicates,
             literals: loaded.literals,
+            literals_by_relation: loaded
+                .literals_by_predicate
+                .iter()
+                .map(|(relation, literals)| LiteralCount { relation: relation.clone(), literals: *literals })
+                .collect(),
             skipped: loaded.skipped,
             degree: Degrees::new(topology),
             isolated: (0..topology.num_nodes()).filter(|&v| topology.degree(v) == 0).count(),
@@ -240,13 +275,27 @@ impl InfoReport {
         let (g, q) = (&self.graph, &self.query);
         let mut rows: Vec<Vec<String>> = Vec::new();
         let mut row = |what: &str, value: String| rows.push(vec![what.to_string(), value]);
-        row("graph", format!("{} ({})", self.file, self.format));
+        let one = [format!("{} ({})", self.file, self.format)];
+        let several = self.files.iter().map(|file| format!("{} ({})", file.file, file.format));
+        let files = if self.files.len() == 1 { one.to_vec() } else { several.collect() };
+        for (i, (shown, file)) in files.iter().zip(&self.files).enumerate() {
+            row(if i == 0 { "graph" } else { "" }, shown.clone());
+            if let Some(columns) = &file.columns {
+                row("", columns.clone());
+            }
+        }
         row("entities", grouped(g.entities.into()));
         row("relations", grouped(g.relations.into()));
         let left_out =
             [(g.duplicates, "duplicates dropped"), (g.literals, "literals skipped"), (g.skipped, "bad rows skipped")];
         let left_out = left_out.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("; {what}: {}", grouped(*n)));
         row("triples", format!("{}{}", grouped(g.triples as u64), left_out.collect::<String>()));
+        let counts: Vec<String> = g.literals_by_relation.iter().map(|c| grouped(c.literals)).collect();
+        let width = counts.iter().map(String::len).max().unwrap_or(0);
+        for (i, (count, literal)) in counts.iter().zip(&g.literals_by_relation).enumerate() {
+            let name = graph.display(&literal.relation);
+            row(if i == 0 { "literals" } else { "" }, format!("{count:>width$}  {}", printable(&name)));
+        }
         let d = &g.degree;
         row(
             "neighbours",

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use flock_kg::graph::{self, Format, Graph, LoadOptions, LoadReport};
+use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
+use flock_kg::graph::{self, Columns, Format, Graph, LoadOptions, LoadReport};
 
 use crate::shared::failure::{Failure, error, hint};
 
@@ -15,9 +15,13 @@ const READING: &str = "Reading the graph";
 /// A graph file and how to read it.
 #[derive(clap::Args, Debug)]
 pub struct GraphArgs {
-    /// Graph file: TSV, CSV, N-Triples, Turtle or RDF/XML, plain or packed (.gz, .zst); - for standard input
-    #[arg(value_name = "GRAPH")]
+    /// Graph file, or a directory of them: TSV, CSV, JSON lines, Parquet, Arrow, N-Triples, Turtle or RDF/XML, plain
+    /// or packed (.gz, .zst); - for standard input
+    #[arg(value_name = "GRAPH", value_parser = graph_path())]
     pub graph: PathBuf,
+    /// A further file or directory of the same graph, such as one with nodes beside one with edges; may be given again
+    #[arg(long, help_heading = READING, value_name = "FILE")]
+    pub with: Vec<PathBuf>,
     #[command(flatten)]
     pub reading: ReadingArgs,
 }
@@ -25,13 +29,14 @@ pub struct GraphArgs {
 /// How to read a graph file.
 #[derive(clap::Args, Debug)]
 pub struct ReadingArgs {
-    /// Format of the graph file [default: by its name, else by its first lines]
-    #[arg(long, help_heading = READING, value_parser = PossibleValuesParser::new(["tsv", "csv", "nt", "ttl", "rdfxml"])
+    /// Format of the graph file [default: by its name and its first lines]
+    #[arg(long, help_heading = READING, value_parser = PossibleValuesParser::new(Format::ALL.map(|f| f.to_string()))
         .try_map(|s| s.parse::<Format>()))]
     pub format: Option<Format>,
-    /// Columns of head, relation and tail in TSV or CSV, counted from 1
-    #[arg(long, help_heading = READING, value_name = "H,R,T", value_parser = columns)]
-    pub columns: Option<[usize; 3]>,
+    /// Columns of head, relation and tail in a table, by name or counted from 1: subject,predicate,object or 1,2,3
+    /// [default: by their names]
+    #[arg(long, help_heading = READING, value_name = "H,R,T", value_parser = str::parse::<Columns>)]
+    pub columns: Option<Columns>,
     /// The first row of TSV or CSV names the columns [default: if it looks so]
     #[arg(long, help_heading = READING)]
     pub header: bool,
@@ -55,25 +60,30 @@ impl ReadingArgs {
             format: self.format,
             lenient: self.lenient,
             header: if self.header { Some(true) } else { self.no_header.then_some(false) },
-            columns: self.columns,
+            columns: self.columns.clone(),
             max_bytes: None,
         }
     }
 }
 
-fn columns(text: &str) -> Result<[usize; 3], String> {
-    let rule = || "expected three different column numbers counted from 1, such as 1,2,3".to_string();
-    let parse = |s: &str| s.trim().parse::<usize>().ok()?.checked_sub(1);
-    let columns: Option<Vec<usize>> = text.split(',').map(parse).collect();
-    let [h, r, t] = columns.and_then(|c| <[usize; 3]>::try_from(c).ok()).ok_or_else(rule)?;
-    if h == r || r == t || h == t { Err(rule()) } else { Ok([h, r, t]) }
+/// A graph file or directory. Files that belong to it have its name, so a directory has no slash at its end.
+pub fn graph_path() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().map(|path| if path.is_dir() { path.components().collect() } else { path })
 }
 
 /// Loads the graph and says on standard error what was left out, and what looks wrong.
 pub fn graph(args: &GraphArgs) -> Result<(Graph, LoadReport), Failure> {
-    let name = args.graph.display().to_string();
-    let loaded = patiently(&format!("loading {name} …"), || graph::load(&args.graph, &args.reading.options()));
+    let paths: Vec<PathBuf> = std::iter::once(&args.graph).chain(&args.with).cloned().collect();
+    let standard = paths.iter().filter(|path| path.as_os_str() == "-").count();
+    if standard > 1 {
+        return Err(Failure::Error("only one of GRAPH and --with can be standard input (-)".to_string()));
+    }
+    let name = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+    let loaded = patiently(&format!("loading {name} …"), || graph::load_many(&paths, &args.reading.options()));
     let (graph, report) = loaded.map_err(error)?;
+    for note in report.notes() {
+        say!("note: {note}");
+    }
     if let Some(what) = report.left_out() {
         say!("note: {name}: left out: {what}");
     }
