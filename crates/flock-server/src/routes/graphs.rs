@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::header;
-use flock_kg::graph::{Format, LoadOptions, load_reader};
+use flock_kg::graph::{Columns, Format, LoadOptions, load_reader};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -22,6 +22,11 @@ use crate::problem::{Code, Problem};
 pub struct UploadQuery {
     /// What to call it; it is shown, and tells the format by its ending.
     pub name: Option<String>,
+    /// The columns of head, relation and tail in a table, by name or counted from 1:
+    /// `subject,predicate,object` or `1,2,3`. They are found by their names if left out.
+    pub columns: Option<String>,
+    /// Whether the first row of TSV or CSV names the columns. It is judged by its words if left out.
+    pub header: Option<bool>,
 }
 
 /// An uploaded graph.
@@ -35,14 +40,18 @@ pub struct UploadReply {
     /// What was left out of the file, if anything but repeated triples.
     #[serde(skip_serializing_if = "Option::is_none")]
     left_out: Option<String>,
+    /// How the file was understood: which columns were used, and which were not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
     /// What may have gone wrong, such as a header that was read as a triple.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
 
-/// Takes a graph of one's own: TSV, CSV, N-Triples or Turtle. It is kept in memory only.
+/// Takes a graph of one's own: TSV, CSV, JSON lines, Parquet, Arrow, N-Triples or Turtle. It is kept in memory only.
 #[utoipa::path(post, tag = "api", path = "/api/v1/graphs", params(UploadQuery), request_body(description = "A file of triples, plain or packed with gzip or zstd",
-    content((String = "text/tab-separated-values"), (String = "text/csv"), (String = "text/turtle"), (String = "application/n-triples"))), responses(
+    content((String = "text/tab-separated-values"), (String = "text/csv"), (String = "text/turtle"), (String = "application/n-triples"),
+        (String = "application/x-ndjson"), (Vec<u8> = "application/vnd.apache.parquet"), (Vec<u8> = "application/vnd.apache.arrow.file"))), responses(
     (status = 200, description = "The graph is loaded", body = UploadReply), ReadProblems, BodyProblems))]
 pub async fn graphs(
     State(app): SharedApp,
@@ -51,14 +60,30 @@ pub async fn graphs(
 ) -> Result<Json<UploadReply>, Problem> {
     app.may_write(&request)?;
     let q = query(q)?;
+    let columns = q.columns.as_deref().map(str::parse::<Columns>).transpose().map_err(|e| {
+        Problem::new(Code::BadRequest, format!("columns: {e}")).remedy("name three columns, or leave columns out")
+    })?;
     // Types that a page of another site cannot send unasked.
-    let kinds = ["text/tab-separated-values", "text/csv", "text/turtle", "application/n-triples"];
+    let kinds = [
+        "text/tab-separated-values",
+        "text/csv",
+        "text/turtle",
+        "application/n-triples",
+        "application/x-ndjson",
+        "application/jsonl",
+        "application/vnd.apache.parquet",
+        "application/vnd.apache.arrow.file",
+        "application/vnd.apache.arrow.stream",
+    ];
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
     // Whatever comes as tab-separated is looked at: pages call anything so.
     let format = match kind.split(';').next().unwrap_or("").trim() {
         "text/csv" => Some(Format::Csv),
         "text/turtle" => Some(Format::Turtle),
         "application/n-triples" => Some(Format::NTriples),
+        "application/x-ndjson" | "application/jsonl" => Some(Format::JsonLines),
+        "application/vnd.apache.parquet" => Some(Format::Parquet),
+        "application/vnd.apache.arrow.file" | "application/vnd.apache.arrow.stream" => Some(Format::Arrow),
         _ => None,
     };
     // Room for all of it first: uploads that each have half of what they need would keep each other waiting.
@@ -78,10 +103,15 @@ pub async fn graphs(
     let max_bytes = Some(app.limits.upload as u64);
     let load = move || {
         let (_permit, _room) = (permit, room);
-        load_reader(&shown, blocks, &LoadOptions { format, max_bytes, ..LoadOptions::default() })
+        load_reader(
+            &shown,
+            blocks,
+            &LoadOptions { format, max_bytes, columns, header: q.header, ..LoadOptions::default() },
+        )
     };
     let loaded = tokio::task::spawn_blocking(load).await.map_err(broken)?;
     let (graph, report) = loaded.map_err(|e| Problem::bad_graph(&e))?;
+    let notes = report.notes();
     let warnings = report.warnings().iter().map(ToString::to_string).collect();
     let (entities, relations) = (graph.topology().num_nodes(), graph.topology().num_relations());
     let triples = graph.topology().num_triples();
@@ -95,7 +125,7 @@ pub async fn graphs(
     while uploads.len() > app.limits.graphs || uploads.len() > 1 && memory(&uploads) > app.limits.graphs_memory {
         uploads.pop_front();
     }
-    Ok(Json(UploadReply { graph: id, entities, relations, triples, left_out: report.left_out(), warnings }))
+    Ok(Json(UploadReply { graph: id, entities, relations, triples, left_out: report.left_out(), notes, warnings }))
 }
 
 /// An entity to look around.
