@@ -15,7 +15,7 @@ pub fn run(data: &[u8]) {
         format,
         lenient: flags & 4 != 0,
         header: [None, Some(true), Some(false), None][(flags >> 3 & 3) as usize],
-        columns: (flags & 32 != 0).then_some([2, 0, 1]),
+        columns: (flags & 32 != 0).then(|| [2, 0, 1].into()),
         // A packed file is a fair question, a file of many megabytes is not: the fuzzer has to go on.
         max_bytes: Some(4 << 20),
         ..LoadOptions::default()
@@ -25,8 +25,9 @@ pub fn run(data: &[u8]) {
             assert!(report.adds_up(), "{report:?}");
             assert_eq!(report.triples, graph.topology().num_triples() as u64);
             assert!(options.lenient || report.skipped == 0);
-            for warning in report.warnings() {
-                assert!(!warning.to_string().contains(char::is_control));
+            let notes = report.notes().into_iter().chain(report.left_out());
+            for said in report.warnings().iter().map(ToString::to_string).chain(notes) {
+                assert!(!said.contains(char::is_control), "{said:?}");
             }
         }
         Err(error) => {

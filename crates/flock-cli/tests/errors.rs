@@ -25,12 +25,14 @@ fn graph_files() {
     place.write("empty.tsv", "");
     place.write("two.tsv", "Lisbon\tPortugal\n");
     place.write("latin.tsv", b"Lisbon\tin\tPortugal\nS\xe3o Paulo\tin\tBrazil\n");
+    std::fs::create_dir(place.path("none")).unwrap();
+    place.write("none/README.md", "a, b, c\n");
     for command in [["predict", "FILE", "a", "b", "?"].as_slice(), &["info", "FILE"]] {
         let with = |file| command.iter().map(|a| if *a == "FILE" { file } else { *a }).collect::<Vec<&str>>();
         fails(&place, &with("nope.tsv"), "nope.tsv: no such file; hint: check the path, or name - for standard input");
-        let ran = place.run(&with("."));
+        let ran = place.run(&with("none"));
         assert_eq!(ran.code, Some(1));
-        assert!(ran.err.starts_with("error: .: is a directory, expected a graph file"), "{}", ran.err);
+        assert!(ran.err.starts_with("error: none: is a directory, expected a graph file"), "{}", ran.err);
         let ran = place.run(&with("empty.tsv"));
         assert_eq!(ran.code, Some(1));
         assert!(ran.err.starts_with("error: empty.tsv: no triples, expected at least one"), "{}", ran.err);

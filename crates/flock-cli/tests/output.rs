@@ -284,16 +284,74 @@ fn what_is_left_out_is_said() {
     let place = Place::new();
     let rows = common::WORLD.replace('\t', ",");
     place.write("named.csv", format!("head,relation,tail\n{rows}"));
-    place.write("odd.csv", format!("Thing,Link,Other Thing\n{rows}"));
+    place.write("odd.csv", format!("Thing,Does,Other\n{rows}"));
+    place.write("unnamed.csv", format!("Thing,Link,Other Thing\n{rows}"));
     let run = |file| {
         place.run(&["predict", file, "Portugal", "borders", "?", "--model", "entity.safetensors", "--walks", "2"])
     };
     assert_eq!(run("named.csv").err, "note: named.csv: left out: header row, 1 duplicate\n");
     assert_eq!(
         run("odd.csv").err,
-        "warning: odd.csv:1: \"Thing\", \"Link\", \"Other Thing\" was read as a triple, but none of these names comes again: \
+        "warning: odd.csv:1: \"Thing\", \"Does\", \"Other\" was read as a triple, but none of these names comes again: \
          it may be a header; hint: --header if it is, --no-header if it is a triple\n"
     );
+    assert_eq!(
+        run("unnamed.csv").err,
+        "note: unnamed.csv: the first row was taken for a header, since none of its names comes again; head = Thing, \
+         relation = Link, tail = Other Thing\nnote: unnamed.csv: left out: header row, 1 duplicate\n"
+    );
+}
+
+/// A directory, `--with` and further files of `info` make one graph, and give the same answers.
+#[test]
+fn several_files_make_one_graph() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("parts")).unwrap();
+    let (first, second) = common::WORLD.split_at(common::WORLD.len() / 2);
+    let cut = first.rfind('\n').unwrap() + 1;
+    let (first, second) = (&first[..cut], [&first[cut..], second].concat());
+    place.write("parts/a.tsv", first);
+    place.write(
+        "parts/b.csv",
+        format!("id,subject,predicate,object\n{}", {
+            second.lines().map(|line| format!("x,{}\n", line.replace('\t', ","))).collect::<String>()
+        }),
+    );
+    place.write("parts/notes.md", "nothing\n");
+    let ask = |graph: &[&str]| {
+        let rest = ["Portugal", "borders", "?", "--json", "--model", "entity.safetensors", "--walks", "2"];
+        place.run(&[&["predict"], graph, &rest].concat())
+    };
+    let whole = ask(&["world.tsv"]);
+    let parts = ask(&["parts/"]);
+    assert_eq!(parts.out, whole.out);
+    assert_eq!(
+        parts.err.lines().take(2).collect::<Vec<_>>(),
+        [
+            "note: parts: read a.tsv, b.csv; passed over notes.md",
+            "note: parts/b.csv: the first row is a header; head = subject, relation = predicate, tail = object; not used: id",
+        ]
+    );
+    assert_eq!(ask(&["parts/a.tsv", "--with", "parts/b.csv"]).out, whole.out);
+    let info = place.run(&["info", "parts/a.tsv", "parts/b.csv", "--json", "--model", "entity.safetensors"]).ok();
+    let info: serde_json::Value = serde_json::from_str(&info).unwrap();
+    assert_eq!(info["files"][1]["file"], "parts/b.csv");
+    assert_eq!(
+        info["files"][1]["columns"],
+        "the first row is a header; head = subject, relation = predicate, tail = object; not used: id"
+    );
+    let twice = place.run_with_stdin(&["info", "-", "-", "--model", "entity.safetensors"], common::WORLD);
+    assert!(twice.err.contains("only one of GRAPH and --with can be standard input (-)"), "{}", twice.err);
+    // The hint is a flag to copy.
+    place.write("odd.csv", "n,drug,how,gene name\n1,a,hits,b\n2,b,hits,c\n3,c,binds,d\n4,d,binds,e\n");
+    let odd = place.run(&["info", "odd.csv", "--model", "entity.safetensors"]);
+    assert_eq!(
+        odd.err,
+        "error: odd.csv:1: expected 3 comma-separated fields, found 4; hint: this file has columns n, drug, how, gene \
+         name: try --columns 'drug,how,gene name', or quote names that contain commas\n"
+    );
+    let chosen = place.run(&["info", "odd.csv", "--columns", "drug,how,gene name", "--model", "entity.safetensors"]);
+    assert_eq!(chosen.code, Some(0), "{}", chosen.err);
 }
 
 /// Literals are counted by their properties, and labels are read.

@@ -162,6 +162,8 @@ fn graph_files_are_read_as_flags_say() {
     assert!(refused.code == Some(1) && refused.err.contains("four.dat:32: "), "{refused:?}");
     let ran = ok(tune(&["--format", "csv", "--columns", "2,3,4", "--header", "--lenient"]));
     assert!(ran.err.contains("warning: 1 of 31 rows skipped as malformed; the first: four.dat:32: "), "{}", ran.err);
+    let named = ["--format", "csv", "--columns", "from,how,to", "--lenient", "--out", "y"];
+    ok(place.run(&[&["finetune", "--graph", "four.dat"], &named[..], &steps[..6]].concat()));
     let wrong = place.run(&["finetune", "--graph", "four.dat", "--set", "data.columns=[1,1,2]"]);
     assert!(wrong.code == Some(1) && wrong.err.contains("data.columns: expected three different"), "{wrong:?}");
 }

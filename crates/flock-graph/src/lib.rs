@@ -32,7 +32,8 @@ pub use prefixes::Prefixes;
 pub use read::error::{Compression, EndpointError, LoadError, Remedy, RowError};
 pub use read::labels::LabelReport;
 pub use read::{
-    Format, LoadOptions, LoadProgress, LoadReport, LoadWarning, MaybeHeader, SkippedRow, UnknownFormat,
+    BadColumns, Column, ColumnRole, Columns, DirectoryReport, FileReport, Format, HeaderReason, LoadOptions,
+    LoadProgress, LoadReport, LoadWarning, MaybeHeader, SkippedRow, TableReport, UnknownFormat, UsedColumn,
     for_each_triple, load, load_many, load_reader, source_name,
 };
 pub use subgraph::{Subgraph, grow};

@@ -9,6 +9,15 @@ pub(crate) fn shown(text: &str) -> String {
     shorten(text).chars().map(escape).collect()
 }
 
+/// Prepares the name of a column for a message, which may name a dozen: at most 40 characters.
+pub(crate) fn column_name(name: &str) -> String {
+    let name = shown(name.trim());
+    match name.char_indices().nth(40) {
+        Some((at, _)) => format!("{}…", &name[..at]),
+        None => name,
+    }
+}
+
 /// Quotes a name and leaves out its middle if it is long.
 pub(crate) fn quote(name: &str) -> String {
     format!("{:?}", shorten(name))

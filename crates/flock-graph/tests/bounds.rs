@@ -220,6 +220,10 @@ fn little_memory_for_files_that_swell() {
         ("a row of tabs", "g.tsv", "\t".repeat(12 << 20), "more than 65536 fields"),
         ("a row of commas", "g.csv", ",".repeat(12 << 20), "more than 65536 fields"),
         ("a row of quotes", "g.csv", "\"\",".repeat(4 << 20), "more than 65536 fields"),
+        ("a line of numbers", "g.jsonl", format!("[{}1]", "1,".repeat(7 << 20)), "expected an array of 3"),
+        ("a line of objects", "g.jsonl", format!("{{\"a\":[{}1]}}", "{},".repeat(5 << 20)), "expected keys such as"),
+        ("a line of keys", "g.jsonl", format!("{{{}\"a\":1}}", "\"a\":1,".repeat(2 << 20)), "expected keys such as"),
+        ("deep lists", "g.jsonl", "[".repeat(12 << 20), "is no JSON"),
     ];
     for (what, name, content, want) in cases {
         let (error, peak) = attack(name, content.as_bytes());
@@ -235,6 +239,8 @@ fn little_memory_for_files_that_swell() {
     for (name, start, byte) in [
         ("g.tsv", "a\tr\t", b'b'),
         ("g.csv", "a,r,\"", b'b'),
+        ("g.jsonl", "[\"", b'b'),
+        ("g.jsonl", "", 0),
         ("g.nt", "<a:", b'b'),
         ("g.ttl", "<a:b> <a:r> \"", b'b'),
         ("g.ttl", "<a:", b'b'),

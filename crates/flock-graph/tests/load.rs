@@ -137,7 +137,7 @@ fn headers_and_columns() {
     // A header may be malformed if the caller announces it.
     assert_eq!(read("g.tsv", format!("a header\n{TSV}"), &cut).1.triples, 3);
 
-    let columns = LoadOptions { columns: Some([3, 1, 0]), ..LoadOptions::default() };
+    let columns = LoadOptions { columns: Some([3, 1, 0].into()), ..LoadOptions::default() };
     let (graph, report) = read("g.csv", "tail,relation,weight,head\nc,b,0.5,a\n", &columns);
     assert_eq!(triples(&graph), owned(&[["a", "b", "c"]]));
     assert!(report.header);
@@ -258,7 +258,7 @@ fn nothing_to_load() {
 fn formats_that_cannot_be_told() {
     assert_eq!(
         said(&error("graph", "a b c\n")),
-        "graph: cannot tell the format from the name or the first line; hint: name the format: tsv, csv, nt, nq, ttl, trig, rdfxml, jsonld, obo or graphml"
+        "graph: cannot tell the format from the name or the first line; hint: name the format: tsv, csv, jsonl, parquet, arrow, nt, nq, ttl, trig, rdfxml, jsonld, obo or graphml"
     );
     assert_eq!(
         said(&error("graph.tsv", b"PK\x03\x04....")),
@@ -409,7 +409,7 @@ fn rdf_errors_have_a_line_and_lenient_goes_on() {
 #[test]
 fn columns_and_headers_are_not_for_rdf() {
     let nt = "<http://a.b/c> <http://a.b/d> <http://a.b/e> .\n";
-    let columns = LoadOptions { columns: Some([2, 1, 0]), ..LoadOptions::default() };
+    let columns = LoadOptions { columns: Some([2, 1, 0].into()), ..LoadOptions::default() };
     let header = LoadOptions { header: Some(true), ..LoadOptions::default() };
     for options in [columns, header] {
         let message = said(&load_reader("g.nt", nt.as_bytes(), &options).unwrap_err());
@@ -520,7 +520,7 @@ fn rows_longer_than_the_buffer() {
     // Names of 64 KiB are the longest; another column may be longer.
     let long = "x".repeat(64 << 10);
     let column = "y".repeat(3 << 20);
-    let columns = LoadOptions { columns: Some([0, 1, 3]), ..LoadOptions::default() };
+    let columns = LoadOptions { columns: Some([0, 1, 3].into()), ..LoadOptions::default() };
     let content = format!("a\tr\t\tb\n{long}\tr\t{column}\t{}z\nc\tr\t\td\n", &long[1..]);
     let (graph, _) = read("g.tsv", &content, &columns);
     assert_eq!(graph.topology().num_triples(), 3);
@@ -566,11 +566,18 @@ fn files() {
     assert_eq!(no_file, format!("{here}: is a directory, expected a graph file"));
     std::fs::write(path("valid.txt"), "Spain\tborders\tFrance\nSpain\tborders\tPortugal\n").unwrap();
     std::fs::write(path("train.txt"), TSV).unwrap();
-    let no_file = said(&load(directory.path(), &options).unwrap_err());
+    // Only a file will do here.
+    let no_file = said(&for_each_triple(directory.path(), &options, |_, _, _| {}).unwrap_err());
     let train = shown("train.txt");
     assert_eq!(
         no_file,
         format!("{here}: is a directory, expected a graph file; hint: name a file in it, such as {train}")
+    );
+    let (graph, report) = load(directory.path(), &options).unwrap();
+    assert_eq!(triples(&graph), tsv_triples());
+    assert_eq!(
+        report.notes(),
+        [format!("{here}: read train.txt, the training triples of a dataset; passed over valid.txt")]
     );
 
     assert_eq!(triples(&load(&path("train.txt"), &options).unwrap().0), tsv_triples());
@@ -719,7 +726,12 @@ fn headers_name_the_columns() {
             let (graph, report) = read("g.tsv", format!("{header}\n{rows}"), &options);
             assert_eq!(triples(&graph), tsv_triples(), "{header}");
             assert_eq!((report.header, report.columns, report.rows), (true, Some([0, 2, 1]), 3));
-            assert_eq!(report.left_out().as_deref(), Some("header row (columns 1, 3 and 2)"));
+            assert_eq!(report.left_out().as_deref(), Some("header row"));
+            let [head, tail, relation] = header.split('\t').collect::<Vec<_>>()[..] else { panic!() };
+            assert_eq!(
+                report.notes(),
+                [format!("g.tsv: the first row is a header; head = {head}, relation = {relation}, tail = {tail}")]
+            );
             assert!(report.warnings().is_empty());
         }
     }
@@ -727,10 +739,15 @@ fn headers_name_the_columns() {
     let wide = ":START_ID,since,:END_ID,:TYPE\nLisbon,1255,Portugal,capital of\nPortugal,,Spain,borders\nSpain,,Portugal,borders\n";
     let (graph, report) = default("g.csv", wide);
     assert_eq!((triples(&graph), report.columns), (tsv_triples(), Some([0, 3, 2])));
-    // Chosen columns take precedence. A first row that is declared a triple is one.
-    let chosen = LoadOptions { columns: Some([2, 3, 0]), ..LoadOptions::default() };
+    assert_eq!(
+        report.notes(),
+        ["g.csv: the first row is a header; head = :START_ID, relation = :TYPE, tail = :END_ID; not used: since"]
+    );
+    // Chosen columns take precedence, and the header is one all the same. A first row that is
+    // declared a triple is one.
+    let chosen = LoadOptions { columns: Some([2, 3, 0].into()), ..LoadOptions::default() };
     let (graph, report) = read("g.csv", wide, &chosen);
-    assert_eq!((graph.entities().get(0), report.header), (":END_ID", false));
+    assert_eq!((graph.entities().get(0), report.header), ("Portugal", true));
     let keep = LoadOptions { header: Some(false), ..LoadOptions::default() };
     assert_eq!(read("g.tsv", ":START_ID\t:END_ID\t:TYPE\n", &keep).1.triples, 1);
     // Single letters count as names unless they come in the right order. A word that appears twice
@@ -740,18 +757,18 @@ fn headers_name_the_columns() {
     }
 }
 
-/// An unknown kind of header becomes a triple, with a warning.
+/// A first row whose names come nowhere else becomes a triple, with a warning.
 #[test]
 fn first_rows_that_may_be_headers() {
     let rows = "aspirin,inhibits,COX1\naspirin,inhibits,COX2\nibuprofen,inhibits,COX1\n";
-    let csv = format!("Compound,Interaction,Entity B\n{rows}");
+    let csv = format!("Compound,Does,Other\n{rows}");
     let (_, report) = default("g.csv", &csv);
     assert_eq!((report.header, report.triples), (false, 4));
     let warnings = report.warnings();
     assert_eq!(warnings.len(), 1);
     assert_eq!(
         format!("{}; hint: {}", warnings[0], warnings[0].remedy().unwrap()),
-        "g.csv:1: \"Compound\", \"Interaction\", \"Entity B\" was read as a triple, but none of these names comes again: \
+        "g.csv:1: \"Compound\", \"Does\", \"Other\" was read as a triple, but none of these names comes again: \
          it may be a header; hint: say whether the first row names the columns"
     );
     // There is no warning about a first row like the others, about files too short to tell, or if
@@ -773,12 +790,21 @@ fn first_rows_that_may_be_headers() {
 }
 
 #[test]
-fn json_is_no_graph() {
+fn json_documents_are_no_graphs() {
     let lines = "{\"head\": \"a\", \"relation\": \"r\", \"tail\": \"b\"}\n".repeat(3);
     for name in ["g.json", "g", "g.csv", "g.tsv"] {
-        let want = "found JSON, expected tsv, csv, nt, nq, ttl, trig, rdfxml, jsonld, obo or graphml; \
-                    hint: write one line per triple: head, relation and tail, with tabs between them";
-        assert_eq!(said(&error(name, &lines)), format!("{name}: {want}"));
+        // One object on each line is a graph, whatever the file is called.
+        let (graph, report) = default(name, &lines);
+        assert_eq!(triples(&graph), owned(&[["a", "r", "b"]]));
+        assert_eq!((report.format, report.duplicates), (Format::JsonLines, 2));
+        for (document, found) in [
+            (format!("[{}]", lines.trim_end().replace('\n', ",\n")), "one JSON array"),
+            (lines.replace(',', ",\n"), "one JSON document"),
+        ] {
+            let want = "expected JSON lines: one object or array of three on each line; \
+                        hint: write each triple as an object or array on a line of its own, or name the format";
+            assert_eq!(said(&error(name, document)), format!("{name}: found {found}, {want}"));
+        }
     }
     let csv = LoadOptions { format: Some(Format::Csv), ..LoadOptions::default() };
     assert_eq!(read("g.json", lines, &csv).1.triples, 1);

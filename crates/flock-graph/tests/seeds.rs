@@ -4,6 +4,8 @@
 mod delimited;
 #[path = "../../../fuzz/targets/graphml.rs"]
 mod graphml;
+#[path = "../../../fuzz/targets/json.rs"]
+mod json;
 #[path = "../../../fuzz/targets/names.rs"]
 mod names;
 #[path = "../../../fuzz/targets/obo.rs"]
@@ -32,6 +34,11 @@ fn each(target: &str, run: fn(&[u8])) {
 #[test]
 fn seeds_of_delimited() {
     each("delimited", delimited::run);
+}
+
+#[test]
+fn seeds_of_json() {
+    each("json", json::run);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use flock_kg::candidates::CandidateError;
-use flock_kg::graph::{LoadError, NameKind, RowError, UnknownName};
+use flock_kg::graph::{LoadError, NameKind, Remedy, RowError, UnknownName};
 use flock_kg::{AskError, Task};
 use serde::Serialize;
 
@@ -131,11 +131,19 @@ impl Problem {
     /// Why an uploaded file is no graph. `name` is what it was called, with which all of the loader's messages begin.
     pub fn bad_graph(e: &LoadError) -> Problem {
         // Remedies in the API's own terms, where it has some; else in the loader's words, which name no flag.
+        if let Some(Remedy::Columns { columns, names, .. }) = e.remedy() {
+            let has =
+                if names.is_empty() { String::new() } else { format!("this file has columns {}; ", names.join(", ")) };
+            let columns = Remedy::chosen(columns, &names);
+            let remedy = format!("{has}choose head, relation and tail in the query, such as columns={columns}");
+            return Problem::new(Code::BadGraph, e).remedy(remedy);
+        }
         let own = match e {
             LoadError::UnknownFormat { .. } => Some(
                 "say the format: Content-Type text/csv, text/turtle or application/n-triples, or a name that ends in .tsv, \
                  .csv, .ttl or .nt",
             ),
+            LoadError::NamesWithoutHeader { .. } => Some("leave header=false out, or choose the columns by number"),
             LoadError::Row { what: RowError::Fields { .. }, .. } => Some(
                 "send three fields in a row, head, relation and tail: separated by tabs as text/tab-separated-values, or by \
                  commas as text/csv; or say which columns these are, as in columns=1,2,3",

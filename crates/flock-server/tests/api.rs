@@ -365,11 +365,29 @@ async fn uploaded_graphs() {
         3
     );
     // What the loader doubts is said: none of the first row's names comes again.
-    let text = "Compound\tInteraction\tEntity B\na\tr\tb\nb\tr\tc\n";
+    let text = "Compound\tDoes\tOther\na\tr\tb\nb\tr\tc\n";
     let doubted = post_with(&app, "/api/v1/graphs?name=mine.tsv", &headers, text).await.json();
     let warning = doubted["warnings"][0].as_str().unwrap();
     assert!(warning.contains("may be a header") && !warning.contains("--"), "{warning}");
     assert_eq!(answer.json()["warnings"], Value::Null);
+    // Columns are understood by their names, or chosen, and the reply says how.
+    let table = "who\tdoes\twhat\tsince\na\tr\tb\t1\nb\tr\tc\t2\nc\tq\td\t3\nd\tq\te\t4\n";
+    let unknown = post_with(&app, "/api/v1/graphs?name=mine.tsv", &headers, table).await;
+    assert_eq!(unknown.status, StatusCode::BAD_REQUEST);
+    let remedy = "this file has columns who, does, what, since; choose head, relation and tail in the query, such as \
+                  columns=who,does,what";
+    assert!(unknown.text.contains(remedy), "{}", unknown.text);
+    let chosen = post_with(&app, "/api/v1/graphs?name=mine.tsv&columns=who,does,what", &headers, table).await.json();
+    assert_eq!((&chosen["triples"], &chosen["left_out"]), (&json!(4), &json!("header row")));
+    let note = "mine.tsv: the first row is a header; head = who, relation = does, tail = what; not used: since";
+    assert_eq!(chosen["notes"], json!([note]));
+    let wrong = post_with(&app, "/api/v1/graphs?columns=1,1,2", &headers, table).await;
+    assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
+    let lines = [("host", "localhost"), ("content-type", "application/x-ndjson")];
+    let objects = "{\"head\": \"a\", \"relation\": \"r\", \"tail\": \"b\"}\n";
+    assert_eq!(post_with(&app, "/api/v1/graphs", &lines, objects).await.json()["triples"], 1);
+    let kept = post_with(&app, "/api/v1/graphs?header=false", &headers, "head\trelation\ttail\n").await.json();
+    assert_eq!(kept["triples"], 1);
     let broken = post_with(&app, "/api/v1/graphs?name=mine.tsv", &headers, "a\tr\tb\na\tb\n").await;
     assert_eq!(broken.status, StatusCode::BAD_REQUEST);
     assert!(broken.text.contains("mine.tsv:2: expected 3 tab-separated fields, found 2"), "{}", broken.text);

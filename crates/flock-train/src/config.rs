@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-use flock_graph::{Format, LoadOptions};
+use flock_graph::{Column, Columns, Format, LoadOptions};
 use flock_kernels::Precision;
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +63,16 @@ pub struct ModelSection {
     pub note: Option<String>,
 }
 
+/// A column of a graph file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ColumnSetting {
+    /// Its number, from 1.
+    Number(usize),
+    /// Its name in the header.
+    Name(String),
+}
+
 /// Graphs, batches and negatives.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -72,8 +82,8 @@ pub struct DataSection {
     pub graphs: Vec<PathBuf>,
     /// Format of the graph files. If not set, it is detected from their names or first lines.
     pub format: Option<String>,
-    /// Columns of head, relation and tail in graph files of columns, from 1.
-    pub columns: Option<[usize; 3]>,
+    /// Columns of head, relation and tail in graph files of columns: numbers from 1, or names.
+    pub columns: Option<[ColumnSetting; 3]>,
     /// Whether the first row of such a file names the columns. If not set, it is detected.
     pub header: Option<bool>,
     /// Whether malformed rows of graph files are skipped.
@@ -342,11 +352,14 @@ impl TrainConfig {
         rule(!self.data.graphs.is_empty(), "data.graphs", "expected at least one dataset directory or graph file")?;
         let format = self.data.format.as_deref().map(str::parse::<Format>);
         rule(!matches!(format, Some(Err(_))), "data.format", &format!("expected {}", Format::words()))?;
-        let distinct = |[h, r, t]: [usize; 3]| h.min(r).min(t) > 0 && h != r && r != t && h != t;
+        let distinct = |[h, r, t]: &[ColumnSetting; 3]| {
+            let named = |c: &ColumnSetting| *c != ColumnSetting::Number(0) && *c != ColumnSetting::Name(String::new());
+            named(h) && named(r) && named(t) && h != r && r != t && h != t
+        };
         rule(
-            self.data.columns.is_none_or(distinct),
+            self.data.columns.as_ref().is_none_or(distinct),
             "data.columns",
-            "expected three different column numbers counted from 1",
+            "expected three different columns, by number counted from 1 or by name",
         )?;
         rule((0.0..1.0).contains(&self.data.holdout), "data.holdout", "expected at least 0 and less than 1")?;
         rule((1..=65_536).contains(&self.data.batch), "data.batch", "expected 1 to 65536")?;
@@ -408,7 +421,13 @@ impl TrainConfig {
     pub(crate) fn load_options(&self) -> LoadOptions {
         LoadOptions {
             format: self.data.format.as_deref().and_then(|text| text.parse().ok()),
-            columns: self.data.columns.map(|columns| columns.map(|c| c - 1)),
+            columns: self.data.columns.clone().map(|columns| {
+                let [head, relation, tail] = columns.map(|column| match column {
+                    ColumnSetting::Number(number) => Column::Number(number.saturating_sub(1)),
+                    ColumnSetting::Name(name) => Column::Name(name),
+                });
+                Columns { head, relation, tail }
+            }),
             header: self.data.header,
             lenient: self.data.lenient,
             ..LoadOptions::default()

@@ -48,7 +48,8 @@ pub fn run(args: EvalArgs, share: f64) -> Result<(), Failure> {
         true => None,
         false => Some(OutputArgs { output: Some(args.output), out: None }.records(columns())?),
     };
-    let mut input = GraphArgs { graph: PathBuf::new(), reading: args.reading, labels: LabelArgs::default() };
+    let mut input =
+        GraphArgs { graph: PathBuf::new(), with: Vec::new(), reading: args.reading, labels: LabelArgs::default() };
     for path in &args.datasets {
         input.graph = PathBuf::from(path);
         let (graph, _) = load::graph(&input)?;

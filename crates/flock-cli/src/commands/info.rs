@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use flock_kg::graph::{Graph, LoadReport, NameKind, Topology};
@@ -30,11 +31,14 @@ const TIMED: usize = 3;
 /// Arguments of `info`.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Examples:\n  flock-kg info data/countries.tsv\n  flock-kg info graph.nt.gz --json\n  flock-kg info data/countries.tsv --output csv"
+    after_help = "Examples:\n  flock-kg info data/countries.tsv\n  flock-kg info graph.nt.gz --json\n  flock-kg info data/countries.tsv --output csv\n  flock-kg info edges.csv nodes.csv"
 )]
 pub struct InfoArgs {
     #[command(flatten)]
     pub graph: GraphArgs,
+    /// Further files or directories of the same graph, as with --with
+    #[arg(value_name = "FILE")]
+    pub more: Vec<PathBuf>,
     /// Show ids instead of labels
     #[arg(long)]
     pub ids: bool,
@@ -52,8 +56,18 @@ pub struct InfoArgs {
 struct InfoReport {
     file: String,
     format: String,
+    files: Vec<FileShape>,
     graph: GraphShape,
     query: QueryCost,
+}
+
+/// A file, and how it was understood.
+#[derive(Serialize)]
+struct FileShape {
+    file: String,
+    format: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    columns: Option<String>,
 }
 
 /// What the graph is like.
@@ -133,13 +147,20 @@ struct QueryCost {
 }
 
 /// Describes the graph.
-pub fn run(args: InfoArgs) -> Result<(), Failure> {
+pub fn run(mut args: InfoArgs) -> Result<(), Failure> {
     args.output.check()?;
     let predictor = args.model.predictor()?;
+    args.graph.with.append(&mut args.more);
     let (graph, loaded) = load::graph(&args.graph)?;
+    let files = loaded.files.iter().map(|file| FileShape {
+        file: file.file.clone(),
+        format: file.format.to_string(),
+        columns: file.table.as_ref().filter(|table| !table.used.is_empty()).map(ToString::to_string),
+    });
     let report = InfoReport {
         file: flock_kg::graph::source_name(&args.graph.graph),
         format: loaded.format.to_string(),
+        files: files.collect(),
         graph: GraphShape::new(&graph, &loaded),
         query: QueryCost::measure(&graph, &predictor)?,
     };
@@ -295,7 +316,15 @@ impl InfoReport {
         let (g, q) = (&self.graph, &self.query);
         let mut rows: Vec<Vec<String>> = Vec::new();
         let mut row = |what: &str, value: String| rows.push(vec![what.to_string(), value]);
-        row("graph", format!("{} ({})", self.file, self.format));
+        let one = [format!("{} ({})", self.file, self.format)];
+        let several = self.files.iter().map(|file| format!("{} ({})", file.file, file.format));
+        let files = if self.files.len() == 1 { one.to_vec() } else { several.collect() };
+        for (i, (shown, file)) in files.iter().zip(&self.files).enumerate() {
+            row(if i == 0 { "graph" } else { "" }, shown.clone());
+            if let Some(columns) = &file.columns {
+                row("", columns.clone());
+            }
+        }
         row("entities", grouped(g.entities.into()));
         row("relations", grouped(g.relations.into()));
         let left_out = [

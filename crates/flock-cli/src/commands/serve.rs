@@ -29,9 +29,12 @@ Examples:
   flock-kg serve graph.tsv --model flock-entity.safetensors --listen 127.0.0.1:8000
   FLOCK_TOKEN=secret flock-kg serve graph.tsv --listen 0.0.0.0:7878 --guard-reads")]
 pub struct ServeArgs {
-    /// Graph file [default: the bundled graph]
-    #[arg(value_name = "GRAPH")]
+    /// Graph file, or a directory of them [default: the bundled graph]
+    #[arg(value_name = "GRAPH", value_parser = load::graph_path())]
     pub graph: Option<PathBuf>,
+    /// A further file or directory of the same graph; may be given again
+    #[arg(long, value_name = "FILE", requires = "graph")]
+    pub with: Vec<PathBuf>,
     #[command(flatten)]
     pub reading: ReadingArgs,
     #[command(flatten)]
@@ -111,7 +114,7 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
             let name = path.file_name().map_or_else(|| "graph".to_string(), |n| n.to_string_lossy().into_owned());
             let calibrations = calibrations::find(args.calibration.as_deref(), &path)?;
             let edits = args.edits.or_else(|| beside(&path));
-            let graph = GraphArgs { graph: path, reading: args.reading, labels: args.labels };
+            let graph = GraphArgs { graph: path, with: args.with, reading: args.reading, labels: args.labels };
             (name, load::graph(&graph)?.0, edits, calibrations)
         }
     };

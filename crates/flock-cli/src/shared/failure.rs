@@ -198,17 +198,25 @@ pub fn hint(remedy: Option<&Remedy>) -> String {
     let text = match remedy {
         Remedy::CheckPath => "check the path, or name - for standard input".to_string(),
         Remedy::ToUtf8 { from } => format!("iconv -f {from} -t UTF-8"),
-        Remedy::FromJson => {
-            "jq -r '[.head, .relation, .tail] | @tsv' makes lines of objects; or name the --format".to_string()
-        }
+        Remedy::FromJson => "jq -c '.[]' makes lines of an array; or name the --format".to_string(),
         Remedy::SayHeader => "--header if it is, --no-header if it is a triple".to_string(),
         Remedy::NameFormat => format!("--format {}", Format::words()),
         Remedy::Format { format, why } => format!("--format {format} ({why})"),
-        Remedy::Columns { columns: [h, r, t], or_quote } => {
+        Remedy::Columns { columns, names, or_quote } => {
             let quote = if *or_quote { ", or quote names that contain commas" } else { "" };
-            format!("--columns {},{},{}{quote}", h + 1, r + 1, t + 1)
+            // A shell takes a name with spaces apart.
+            let chosen = Remedy::chosen(*columns, names).to_string();
+            let plain = |c: char| c.is_alphanumeric() || ",_-.:".contains(c);
+            let chosen =
+                if chosen.chars().all(plain) { chosen } else { format!("'{}'", chosen.replace('\'', "'\\''")) };
+            match &names[..] {
+                [] => format!("--columns {chosen}{quote}"),
+                names => format!("this file has columns {}: try --columns {chosen}{quote}", names.join(", ")),
+            }
         }
         Remedy::FewerColumns => "--columns counts from 1".to_string(),
+        Remedy::NameKeys => "--columns with the keys of head, relation and tail".to_string(),
+        Remedy::AddEdges => "name a file of edges too, with --with FILE".to_string(),
         Remedy::NoColumns => {
             "leave --columns and --header out, or give --format tsv or csv if it is one of these".to_string()
         }
@@ -254,7 +262,7 @@ mod tests {
     #[test]
     fn remedies_are_said_as_flags() {
         let plain = LoadOptions::default();
-        let columns = LoadOptions { columns: Some([3, 0, 1]), ..plain.clone() };
+        let columns = LoadOptions { columns: Some([3, 0, 1].into()), ..plain.clone() };
         let cases: [(&str, &[u8], &LoadOptions, &str); 16] = [
             ("g.tsv", b"a\tb\tc\td\n", &plain, "expected 3 tab-separated fields, found 4; hint: --columns 1,2,3"),
             (
@@ -329,7 +337,8 @@ mod tests {
                 "graph",
                 b"a b c\n",
                 &plain,
-                "cannot tell the format from the name or the first line; hint: --format tsv, csv, nt, nq, ttl, trig, rdfxml, jsonld, obo or graphml",
+                "cannot tell the format from the name or the first line; hint: --format tsv, csv, jsonl, parquet, arrow, nt, nq, ttl, \
+                 trig, rdfxml, jsonld, obo or graphml",
             ),
             ("g.tsv", b"PK\x03\x04..", &plain, "found zip data, expected text, gzip or zstd; hint: unpack it first"),
             (

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use flock_kg::graph::{self, Format, Graph, LoadOptions, LoadReport};
+use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
+use flock_kg::graph::{self, Columns, Format, Graph, LoadOptions, LoadReport};
 
 use crate::shared::failure::{Failure, error, hint};
 use crate::shared::progress::{patiently, patiently_counting};
@@ -14,10 +14,13 @@ const READING: &str = "Reading the graph";
 /// A graph file and how to read it.
 #[derive(clap::Args, Debug)]
 pub struct GraphArgs {
-    /// Graph file: TSV, CSV, RDF in any syntax, OBO, OWL or GraphML, plain or packed (.gz, .zst); - for standard
-    /// input; sparql:URL for a SPARQL endpoint
-    #[arg(value_name = "GRAPH")]
+    /// Graph file, or a directory of them: TSV, CSV, JSON lines, Parquet, Arrow, RDF in any syntax, OBO, OWL or
+    /// GraphML, plain or packed (.gz, .zst); - for standard input; sparql:URL for a SPARQL endpoint
+    #[arg(value_name = "GRAPH", value_parser = graph_path())]
     pub graph: PathBuf,
+    /// A further file or directory of the same graph, such as one with nodes beside one with edges; may be given again
+    #[arg(long, help_heading = READING, value_name = "FILE")]
+    pub with: Vec<PathBuf>,
     #[command(flatten)]
     pub reading: ReadingArgs,
     #[command(flatten)]
@@ -36,13 +39,14 @@ pub struct LabelArgs {
 /// How to read a graph file.
 #[derive(clap::Args, Debug)]
 pub struct ReadingArgs {
-    /// Format of the graph file [default: by its name, else by its first lines]
+    /// Format of the graph file [default: by its name and its first lines]
     #[arg(long, help_heading = READING, value_parser = PossibleValuesParser::new(
         Format::ALL.map(Format::word)).try_map(|s| s.parse::<Format>()))]
     pub format: Option<Format>,
-    /// Columns of head, relation and tail in TSV or CSV, counted from 1
-    #[arg(long, help_heading = READING, value_name = "H,R,T", value_parser = columns)]
-    pub columns: Option<[usize; 3]>,
+    /// Columns of head, relation and tail in a table, by name or counted from 1: subject,predicate,object or 1,2,3
+    /// [default: by their names]
+    #[arg(long, help_heading = READING, value_name = "H,R,T", value_parser = str::parse::<Columns>)]
+    pub columns: Option<Columns>,
     /// The first row of TSV or CSV names the columns [default: if it looks so]
     #[arg(long, help_heading = READING)]
     pub header: bool,
@@ -73,7 +77,7 @@ impl ReadingArgs {
             format: self.format,
             lenient: self.lenient,
             header: if self.header { Some(true) } else { self.no_header.then_some(false) },
-            columns: self.columns,
+            columns: self.columns.clone(),
             languages: self.language.clone(),
             page_size: self.page_size,
             ..LoadOptions::default()
@@ -88,24 +92,29 @@ fn language(text: &str) -> Result<String, String> {
     if tag.split('-').all(good) { Ok(tag.to_string()) } else { Err(rule()) }
 }
 
-fn columns(text: &str) -> Result<[usize; 3], String> {
-    let rule = || "expected three different column numbers counted from 1, such as 1,2,3".to_string();
-    let parse = |s: &str| s.trim().parse::<usize>().ok()?.checked_sub(1);
-    let columns: Option<Vec<usize>> = text.split(',').map(parse).collect();
-    let [h, r, t] = columns.and_then(|c| <[usize; 3]>::try_from(c).ok()).ok_or_else(rule)?;
-    if h == r || r == t || h == t { Err(rule()) } else { Ok([h, r, t]) }
+/// A graph file or directory. Files that belong to it have its name, so a directory has no slash at its end.
+pub fn graph_path() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().map(|path| if path.is_dir() { path.components().collect() } else { path })
 }
 
 /// Loads the graph and says on standard error what was left out, and what looks wrong.
 pub fn graph(args: &GraphArgs) -> Result<(Graph, LoadReport), Failure> {
-    let name = graph::source_name(&args.graph);
+    let paths: Vec<PathBuf> = std::iter::once(&args.graph).chain(&args.with).cloned().collect();
+    let standard = paths.iter().filter(|path| path.as_os_str() == "-").count();
+    if standard > 1 {
+        return Err(Failure::Error("only one of GRAPH and --with can be standard input (-)".to_string()));
+    }
+    let name = paths.iter().map(|path| graph::source_name(path)).collect::<Vec<_>>().join(", ");
     let options = args.reading.options();
     let loaded = patiently_counting(
         &format!("loading {name}"),
         || so_far(options.progress.rows()),
-        || graph::load(&args.graph, &options),
+        || graph::load_many(&paths, &options),
     );
     let (graph, report) = loaded.map_err(error)?;
+    for note in report.notes() {
+        say!("note: {note}");
+    }
     if let Some(what) = report.left_out() {
         say!("note: {name}: left out: {what}");
     }

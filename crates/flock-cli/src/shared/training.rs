@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use flock_kg::graph::{Column, Columns};
 use flock_kg::kernels::{Precision, peak};
 use flock_kg::model::gradient::FastGradient;
 use flock_kg::train::{RunContext, Settings, TrainConfig, TrainError, TrainSummary, train};
@@ -100,7 +101,7 @@ impl TrainArgs {
         // Training uses no labels. Pages of endpoints have their usual size.
         let ReadingArgs { format, columns, header, no_header, lenient, language: _, page_size: _ } = &self.reading;
         put(&mut settings, "--format", "data.format", format.map(|f| f.to_string()));
-        put(&mut settings, "--columns", "data.columns", columns.map(|c| c.map(|c| c + 1).to_vec()));
+        put(&mut settings, "--columns", "data.columns", columns.as_ref().map(column_settings));
         put(&mut settings, "--header", "data.header", header.then_some(true));
         put(&mut settings, "--no-header", "data.header", no_header.then_some(false));
         put(&mut settings, "--lenient", "data.lenient", lenient.then_some(true));
@@ -112,6 +113,15 @@ impl TrainArgs {
         put(&mut settings, "--rate", "optimiser.rate", self.rate);
         Ok(settings)
     }
+}
+
+/// Columns as the config writes them: numbers from 1, or names.
+fn column_settings(columns: &Columns) -> Vec<Value> {
+    let setting = |column: &Column| match column {
+        Column::Number(at) => Value::from(at + 1),
+        Column::Name(name) => Value::from(name.as_str()),
+    };
+    columns.each().map(setting).to_vec()
 }
 
 /// Puts what a flag says, if it was given.

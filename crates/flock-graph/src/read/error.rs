@@ -4,6 +4,7 @@
 
 use crate::quote::shown;
 use crate::read::Format;
+use crate::read::table::columns::{Column, Columns};
 use crate::{GraphError, TopologyError};
 use std::{fmt, io};
 
@@ -17,7 +18,7 @@ pub enum LoadError {
         /// The file, as the caller named it.
         file: String,
     },
-    /// A directory was named instead of a file.
+    /// A directory was named that has no graph file, or one where only a file will do.
     #[error("{file}: is a directory, expected a graph file")]
     Directory {
         /// The directory, as the caller named it.
@@ -74,9 +75,90 @@ pub enum LoadError {
         /// The kind of data, recognised by the first bytes.
         found: &'static str,
     },
-    /// The text is JSON.
-    #[error("{file}: found JSON, expected {}", Format::words())]
+    /// The text is JSON that is not one value per line.
+    #[error("{file}: found {found}, expected JSON lines: one object or array of three on each line")]
     Json {
+        /// The file, as the caller named it.
+        file: String,
+        /// What it is.
+        found: &'static str,
+    },
+    /// The file is of a kind that is not read.
+    #[error("{file}: is {found}, expected a graph file")]
+    Foreign {
+        /// The file, as the caller named it.
+        file: String,
+        /// What it is, with an article.
+        found: &'static str,
+        /// What to do about it.
+        remedy: Remedy,
+    },
+    /// A Parquet or Arrow file that cannot be read.
+    #[error("{file}: cannot read {format}: {}", shown(.message))]
+    Columnar {
+        /// The file, as the caller named it.
+        file: String,
+        /// The format.
+        format: Format,
+        /// The message of the reader.
+        message: String,
+    },
+    /// The header names head and tail, and no relation.
+    #[error(
+        "{file}: has columns {}, expected one for the relation beside {} and {}",
+        columns.join(", "), ends[0], ends[1]
+    )]
+    NoRelation {
+        /// The file, as the caller named it.
+        file: String,
+        /// The columns of head and tail.
+        ends: [String; 2],
+        /// The names of all columns, or of the first ones if there are many.
+        columns: Vec<String>,
+    },
+    /// The names of the columns do not say which are head, relation and tail.
+    #[error("{file}: has columns {}, expected head, relation and tail among them", columns.join(", "))]
+    UnknownColumns {
+        /// The file, as the caller named it.
+        file: String,
+        /// The names of all columns, or of the first ones if there are many.
+        columns: Vec<String>,
+        /// What to do about it.
+        remedy: Box<Remedy>,
+    },
+    /// A column was chosen that the file does not have.
+    #[error("{file}: has no column \"{column}\", expected one of {}", columns.join(", "))]
+    NoSuchColumn {
+        /// The file, as the caller named it.
+        file: String,
+        /// The column that was chosen.
+        column: String,
+        /// The names of all columns, or of the first ones if there are many.
+        columns: Vec<String>,
+        /// Columns that fit, if there are some.
+        remedy: Option<Box<Remedy>>,
+    },
+    /// A column has values that are no names.
+    #[error("{file}: column \"{column}\" has values of type {found}, expected text or whole numbers")]
+    ColumnType {
+        /// The file, as the caller named it.
+        file: String,
+        /// The column.
+        column: String,
+        /// The type of its values.
+        found: String,
+    },
+    /// The same column was chosen twice.
+    #[error("{file}: columns {columns} are not different, expected three different ones")]
+    SameColumn {
+        /// The file, as the caller named it.
+        file: String,
+        /// The columns that were chosen.
+        columns: String,
+    },
+    /// Columns were chosen by name, but the caller said that there is no header.
+    #[error("{file}: columns were chosen by name, expected a header or numbers of columns")]
+    NamesWithoutHeader {
         /// The file, as the caller named it.
         file: String,
     },
@@ -112,7 +194,8 @@ pub enum LoadError {
     },
     /// The files have no triples.
     #[error(
-        "{files}: no triples, expected at least one: {rows} rows read, {literals} literals and {skipped} bad rows left out"
+        "{files}: no triples, expected at least one: {rows} rows read, {literals} literals and {skipped} bad rows left out{}",
+        if *nodes > 0 { format!("; {nodes} nodes described") } else { String::new() }
     )]
     Empty {
         /// The files, as the caller named them.
@@ -123,6 +206,8 @@ pub enum LoadError {
         literals: u64,
         /// Number of malformed rows left out.
         skipped: u64,
+        /// Number of rows that describe nodes.
+        nodes: u64,
     },
     /// A SPARQL endpoint gave no graph.
     #[error("{file}: {what}")]
@@ -152,10 +237,20 @@ impl LoadError {
             LoadError::Archive { .. } | LoadError::Swollen { .. } => Some(Remedy::Unpack),
             LoadError::Utf16 { .. } => Some(Remedy::ToUtf8 { from: "UTF-16" }),
             LoadError::Json { .. } => Some(Remedy::FromJson),
+            LoadError::Foreign { remedy, .. } => Some(remedy.clone()),
+            LoadError::UnknownColumns { remedy, .. } => Some((**remedy).clone()),
+            LoadError::NoSuchColumn { remedy, .. } => remedy.as_deref().cloned(),
+            LoadError::NoRelation { .. } => Some(Remedy::Write(
+                "add a column called relation that says how the two are linked, or choose the columns",
+            )),
+            LoadError::ColumnType { .. } | LoadError::SameColumn { .. } => Some(Remedy::FewerColumns),
+            LoadError::NamesWithoutHeader { .. } => Some(Remedy::SayHeader),
+            LoadError::Columnar { .. } => Some(Remedy::FetchAgain),
             LoadError::UnknownFormat { .. } => Some(Remedy::NameFormat),
             LoadError::NoColumns { .. } => Some(Remedy::NoColumns),
             LoadError::Row { what, .. } => what.remedy(),
             LoadError::Endpoint { what, .. } => what.remedy(),
+            LoadError::Empty { nodes, .. } if *nodes > 0 => Some(Remedy::AddEdges),
             LoadError::Io { .. } | LoadError::TooMuch { .. } | LoadError::Empty { .. } | LoadError::TooLarge { .. } => {
                 None
             }
@@ -164,10 +259,13 @@ impl LoadError {
 
     pub(crate) fn from_graph(files: String, error: GraphError, report: &crate::read::LoadReport) -> Self {
         match error {
-            GraphError::Empty => {
-                let literals = report.literals + report.labels;
-                LoadError::Empty { files, rows: report.rows, literals, skipped: report.skipped }
-            }
+            GraphError::Empty => LoadError::Empty {
+                files,
+                rows: report.rows,
+                literals: report.literals + report.labels,
+                skipped: report.skipped,
+                nodes: report.nodes,
+            },
             GraphError::Topology(source) => LoadError::TooLarge { files, source },
         }
     }
@@ -334,6 +432,35 @@ pub enum RowError {
         /// Greatest number that is accepted.
         limit: usize,
     },
+    /// A line that is no JSON.
+    #[error("is no JSON: {} at column {column}", shown(.message))]
+    Json {
+        /// The column, from 1.
+        column: usize,
+        /// The message of the parser.
+        message: String,
+    },
+    /// A line of JSON that is neither an object nor an array.
+    #[error("expected an object or an array of head, relation and tail")]
+    NoObject,
+    /// An array that is no triple.
+    #[error("expected an array of 3, found {found} items")]
+    Items {
+        /// Number of items.
+        found: usize,
+    },
+    /// An object whose keys do not say what is head, relation and tail.
+    #[error("expected keys such as head, relation and tail, found {}", keys(.found))]
+    Keys {
+        /// The keys of the object, or the first ones if there are many.
+        found: Vec<String>,
+    },
+    /// A value that is no name.
+    #[error("expected the name of {}, found something else", role_text(*.role))]
+    NoName {
+        /// 0 head, 1 relation, 2 tail.
+        role: usize,
+    },
     /// A line or element that does not follow the rules of its format.
     #[error("found {}, expected {expected}", shown(.found))]
     Syntax {
@@ -369,6 +496,11 @@ impl RowError {
                 Some(Remedy::Write("shorten the namespaces and entities, or write the file as N-Triples"))
             }
             RowError::TooMany { .. } => Some(Remedy::Write("write the file as N-Triples")),
+            RowError::Json { .. } | RowError::NoObject => {
+                Some(Remedy::Write("write one object or one array of three on each line, or leave malformed rows out"))
+            }
+            RowError::Keys { .. } => Some(Remedy::NameKeys),
+            RowError::Items { .. } | RowError::NoName { .. } => Some(Remedy::FillOrSkip),
             RowError::TooLong | RowError::ManyFields | RowError::LongName | RowError::Syntax { .. } => None,
         }
     }
@@ -409,11 +541,18 @@ pub enum Remedy {
     Columns {
         /// The columns.
         columns: [usize; 3],
+        /// The names of all columns of the file, or of the first ones if there are many. Empty if it
+        /// has no header.
+        names: Vec<String>,
         /// Whether quotes may be missing around names with commas.
         or_quote: bool,
     },
     /// Choose columns that the file has.
     FewerColumns,
+    /// Choose the keys of head, relation and tail.
+    NameKeys,
+    /// Load a file with edges together with this one, which describes nodes.
+    AddEdges,
     /// Choose no columns and announce no header.
     NoColumns,
     /// Fill in the field, or leave out malformed rows
@@ -436,24 +575,46 @@ impl fmt::Display for Remedy {
             Remedy::Unpack => f.write_str("unpack it first"),
             Remedy::ToUtf8 { from } => write!(f, "convert the text from {from} to UTF-8"),
             Remedy::FromJson => {
-                f.write_str("write one line per triple: head, relation and tail, with tabs between them")
+                f.write_str("write each triple as an object or array on a line of its own, or name the format")
             }
             Remedy::SayHeader => f.write_str("say whether the first row names the columns"),
             Remedy::NameFormat => write!(f, "name the format: {}", Format::words()),
             Remedy::Format { format, why } => write!(f, "read it as {format} ({why})"),
-            Remedy::Columns { columns: [h, r, t], or_quote } => {
-                let [h, r, t] = [h + 1, r + 1, t + 1];
+            Remedy::Columns { columns, names, or_quote } => {
+                if !names.is_empty() {
+                    write!(f, "this file has columns {}: ", names.join(", "))?;
+                }
+                let [h, r, t] = column_names(*columns, names);
                 write!(f, "choose the columns of head, relation and tail, such as {h}, {r} and {t}")?;
                 f.write_str(if *or_quote { ", or quote names that contain commas" } else { "" })
             }
             Remedy::FewerColumns => f.write_str("choose columns that the file has"),
+            Remedy::NameKeys => f.write_str("choose the keys of head, relation and tail"),
+            Remedy::AddEdges => f.write_str("load it together with a file of edges"),
             Remedy::NoColumns => {
-                f.write_str("choose no columns and no header, or read it as tsv or csv if it is one of these")
+                f.write_str("choose no columns and no header, or read it as a table if it is one, such as tsv or csv")
             }
             Remedy::FillOrSkip => f.write_str("fill it in, or leave malformed rows out"),
             Remedy::NameGraph(graph) => write!(f, "name a graph, such as #graph={}", shown(graph)),
             Remedy::SmallerPages => f.write_str("ask for fewer rows at a time, or try again later"),
             Remedy::Write(how) => f.write_str(how),
+        }
+    }
+}
+
+/// Names columns: by their names if all are known, or else by their numbers.
+fn column_names(columns: [usize; 3], names: &[String]) -> [String; 3] {
+    Remedy::chosen(columns, names).each().map(ToString::to_string)
+}
+
+impl Remedy {
+    /// Returns columns as a choice: by name if all names are known, or else by number.
+    pub fn chosen(columns: [usize; 3], names: &[String]) -> Columns {
+        // A name that was cut would not be found.
+        let name = |at: usize| names.get(at).filter(|name| !name.ends_with('…')).map(|name| Column::Name(name.clone()));
+        match columns.map(name) {
+            [Some(head), Some(relation), Some(tail)] => Columns { head, relation, tail },
+            _ => Columns::from(columns),
         }
     }
 }
@@ -481,6 +642,10 @@ fn expected(wanted: &Option<[usize; 3]>) -> String {
         None => "3".to_owned(),
         Some(columns) => format!("at least {}", columns.iter().max().map_or(3, |c| c + 1)),
     }
+}
+
+fn keys(found: &[String]) -> String {
+    if found.is_empty() { "none".to_owned() } else { found.join(", ") }
 }
 
 fn role_text(role: usize) -> &'static str {

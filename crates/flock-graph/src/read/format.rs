@@ -10,6 +10,12 @@ pub enum Format {
     Tsv,
     /// One triple per row, separated by commas, quoted with `"`.
     Csv,
+    /// One JSON object or array per line.
+    JsonLines,
+    /// Parquet.
+    Parquet,
+    /// Arrow IPC, as a file (Feather) or a stream.
+    Arrow,
     /// RDF N-Triples.
     NTriples,
     /// RDF Turtle.
@@ -31,10 +37,13 @@ pub enum Format {
 }
 
 impl Format {
-    /// The formats that a file may have, by their words.
-    pub const ALL: [Format; 10] = [
+    /// The formats that a file may have, by their words; tables first.
+    pub const ALL: [Format; 13] = [
         Format::Tsv,
         Format::Csv,
+        Format::JsonLines,
+        Format::Parquet,
+        Format::Arrow,
         Format::NTriples,
         Format::NQuads,
         Format::Turtle,
@@ -50,6 +59,9 @@ impl Format {
         match self {
             Format::Tsv => "tsv",
             Format::Csv => "csv",
+            Format::JsonLines => "jsonl",
+            Format::Parquet => "parquet",
+            Format::Arrow => "arrow",
             Format::NTriples => "nt",
             Format::Turtle => "ttl",
             Format::RdfXml => "rdfxml",
@@ -71,12 +83,12 @@ impl Format {
 
     /// Tells whether names are IRIs.
     pub fn is_rdf(self) -> bool {
-        !self.has_columns() && !matches!(self, Format::Obo | Format::GraphMl)
+        !self.is_table() && !matches!(self, Format::Obo | Format::GraphMl)
     }
 
-    /// Tells whether the format has columns and may have a header.
-    pub fn has_columns(self) -> bool {
-        matches!(self, Format::Tsv | Format::Csv)
+    /// Tells whether it has columns.
+    pub fn is_table(self) -> bool {
+        matches!(self, Format::Tsv | Format::Csv | Format::JsonLines | Format::Parquet | Format::Arrow)
     }
 
     /// Recognises a format by the extension of a file's name, ignoring `.gz` and `.zst`.
@@ -87,6 +99,9 @@ impl Format {
         match name.rsplit_once('.')?.1 {
             "tsv" | "tab" => Some(Format::Tsv),
             "csv" => Some(Format::Csv),
+            "jsonl" | "ndjson" | "jsonlines" => Some(Format::JsonLines),
+            "parquet" | "pq" => Some(Format::Parquet),
+            "arrow" | "arrows" | "feather" | "ipc" => Some(Format::Arrow),
             "nt" | "ntriples" => Some(Format::NTriples),
             "ttl" | "turtle" => Some(Format::Turtle),
             "rdf" | "owl" | "xml" | "rdfxml" => Some(Format::RdfXml),
@@ -103,7 +118,7 @@ impl Format {
     /// are called `.owl` or `.rdf`, and GraphML may be called `.xml`.
     pub(crate) fn corrected(self, head: &[u8]) -> Format {
         let xml = self == Format::RdfXml;
-        let other = || Format::sniff(head).filter(|f| !f.has_columns());
+        let other = || Format::sniff(head).filter(|f| !f.is_table());
         if xml { other().unwrap_or(self) } else { self }
     }
 
@@ -146,6 +161,17 @@ impl Format {
             Some(':') => in_object,
             Some(',' | ']') => in_array && !in_object,
             _ => false,
+        }
+    }
+
+    /// Recognises a binary format by its first bytes, which no text has.
+    pub(crate) fn by_magic(head: &[u8]) -> Option<Format> {
+        match head {
+            [b'P', b'A', b'R', b'1', 0x15, ..] => Some(Format::Parquet),
+            [b'A', b'R', b'R', b'O', b'W', b'1', 0, 0, ..] => Some(Format::Arrow),
+            // A stream begins with a mark and the length of its schema.
+            [0xff, 0xff, 0xff, 0xff, _, _, _, 0, ..] => Some(Format::Arrow),
+            _ => None,
         }
     }
 
@@ -234,6 +260,9 @@ impl FromStr for Format {
         match text.to_ascii_lowercase().as_str() {
             "tsv" => Ok(Format::Tsv),
             "csv" => Ok(Format::Csv),
+            "jsonl" | "ndjson" | "jsonlines" => Ok(Format::JsonLines),
+            "parquet" => Ok(Format::Parquet),
+            "arrow" | "feather" => Ok(Format::Arrow),
             "nt" | "ntriples" | "n-triples" => Ok(Format::NTriples),
             "ttl" | "turtle" => Ok(Format::Turtle),
             "rdf" | "xml" | "rdfxml" | "rdf/xml" => Ok(Format::RdfXml),
@@ -263,6 +292,9 @@ mod tests {
         assert_eq!(Format::from_name("x.jsonld"), Some(Format::JsonLd));
         assert_eq!(Format::from_name("go-basic.obo"), Some(Format::Obo));
         assert_eq!(Format::from_name("x.graphml"), Some(Format::GraphMl));
+        assert_eq!(Format::from_name("x.jsonl.gz"), Some(Format::JsonLines));
+        assert_eq!(Format::from_name("x.parquet"), Some(Format::Parquet));
+        assert_eq!(Format::from_name("x.feather"), Some(Format::Arrow));
         assert_eq!(Format::from_name("train.txt"), None);
         assert_eq!(Format::from_name("dir.tsv/train"), None);
         assert_eq!(Format::from_name("tsv"), None);
@@ -338,7 +370,7 @@ mod tests {
             assert_eq!(format.to_string().parse(), Ok(format));
         }
         let error = "json".parse::<Format>().unwrap_err().to_string();
-        let want = "unknown format \"json\"; expected tsv, csv, nt, nq, ttl, trig, rdfxml, jsonld, obo or graphml";
+        let want = "unknown format \"json\"; expected tsv, csv, jsonl, parquet, arrow, nt, nq, ttl, trig, rdfxml, jsonld, obo or graphml";
         assert_eq!(error, want);
     }
 }

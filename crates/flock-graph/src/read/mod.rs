@@ -1,18 +1,24 @@
 //! Reads files into a [`Graph`].
 
 pub(crate) mod error;
+mod foreign;
 mod format;
 mod graphml;
 pub(crate) mod labels;
 mod obo;
+mod paths;
 mod rdf;
 pub(crate) mod rows;
 mod source;
 #[cfg(feature = "sparql")]
 mod sparql;
+pub(crate) mod table;
 
 pub use format::{Format, UnknownFormat};
+pub use paths::DirectoryReport;
 pub use source::source_name;
+pub use table::columns::{BadColumns, Column, Columns};
+pub use table::report::{ColumnRole, HeaderReason, TableReport, UsedColumn};
 
 use crate::graph::{Graph, GraphBuilder};
 use crate::near::suggest::split_iri;
@@ -36,12 +42,14 @@ pub struct LoadOptions {
     pub format: Option<Format>,
     /// Whether to leave out malformed rows and count them, instead of failing at the first.
     pub lenient: bool,
-    /// Whether the first row of TSV or CSV names the columns. `None` decides by its words: `head`,
-    /// `relation`, `tail`, or `subject`, `predicate`, `object`, and similar ones.
+    /// Whether the first row of TSV or CSV names the columns. `None` decides by its words (`head`,
+    /// `relation`, `tail`, or `subject`, `predicate`, `object`, and many others), and by whether
+    /// they come again.
     pub header: Option<bool>,
-    /// The columns (from 0) of head, relation and tail in TSV or CSV. `None` expects exactly three
-    /// columns in this order.
-    pub columns: Option<[usize; 3]>,
+    /// The columns of head, relation and tail in a table: TSV, CSV, JSON lines, Parquet or Arrow.
+    /// `None` finds them by their names, and expects exactly three in this order if there are no
+    /// names.
+    pub columns: Option<Columns>,
     /// Greatest number of bytes of text, after decompression, that a file may have. A longer file
     /// is an error. Set this for files from strangers: a compressed file can grow a thousandfold.
     pub max_bytes: Option<u64>,
@@ -91,12 +99,17 @@ impl Eq for LoadProgress {}
 pub struct LoadReport {
     /// The format of the first file.
     pub format: Format,
+    /// The files, in the order in which they were read.
+    pub files: Vec<FileReport>,
+    /// The directories among the paths.
+    pub directories: Vec<DirectoryReport>,
     /// Whether a header row was left out.
     pub header: bool,
-    /// The columns (from 0) of head, relation and tail in a file with a header. `None` if they are
-    /// the first three in order.
+    /// The columns (from 0) of head, relation and tail in the first file with a header. `None` if
+    /// they are the first three in order.
     pub columns: Option<[usize; 3]>,
-    /// Number of rows of TSV and CSV, without blank lines and the header, or of statements of RDF.
+    /// Number of rows of a table of triples, without blank lines and the header, or of statements of
+    /// RDF. A row that describes a node counts once for each of its kinds.
     pub rows: u64,
     /// Number of distinct triples. These are in the graph.
     pub triples: u64,
@@ -123,6 +136,8 @@ pub struct LoadReport {
     pub graphs: u64,
     /// Number of edges without a direction. They were read from source to target.
     pub undirected: u64,
+    /// Number of rows that describe nodes.
+    pub nodes: u64,
     /// Number of malformed rows left out because of [`LoadOptions::lenient`].
     pub skipped: u64,
     /// The first malformed row that was left out.
@@ -130,6 +145,18 @@ pub struct LoadReport {
     /// First rows that were read as triples but may be headers.
     pub maybe_header: Vec<MaybeHeader>,
     literal_counts: LiteralCounts,
+}
+
+/// A file that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FileReport {
+    /// The file, as the caller named it, or as it was found in a directory.
+    pub file: String,
+    /// Its format.
+    pub format: Format,
+    /// How its columns were understood, if it has some.
+    pub table: Option<TableReport>,
 }
 
 /// A first row whose names occur nowhere else in the file.
@@ -206,6 +233,8 @@ impl LoadReport {
     fn new(format: Format) -> LoadReport {
         LoadReport {
             format,
+            files: Vec::new(),
+            directories: Vec::new(),
             header: false,
             columns: None,
             rows: 0,
@@ -221,6 +250,7 @@ impl LoadReport {
             obsolete: 0,
             graphs: 0,
             undirected: 0,
+            nodes: 0,
             skipped: 0,
             first_skipped: None,
             maybe_header: Vec::new(),
@@ -246,6 +276,40 @@ impl LoadReport {
         self.literal_counts.add(predicate, count);
     }
 
+    /// Says how the columns of the last file were understood.
+    pub(crate) fn table(&mut self, table: TableReport) {
+        if matches!(table.header, Some(HeaderReason::Told | HeaderReason::Words | HeaderReason::Evidence)) {
+            self.header = true;
+            let columns = table.columns().filter(|columns| *columns != [0, 1, 2]);
+            self.columns = self.columns.or(columns);
+        }
+        if let Some(file) = self.files.last_mut() {
+            file.table = Some(table);
+        }
+    }
+
+    /// Sorts the counts of literals.
+    fn finish(&mut self) {
+        self.literals_by_predicate = std::mem::take(&mut self.literal_counts).most();
+    }
+
+    /// Says how the files were understood, one line for each file or directory that needs words:
+    /// which columns were used, which files of a directory were read. Three columns without a header
+    /// need none.
+    pub fn notes(&self) -> Vec<String> {
+        let directories = self.directories.iter().map(ToString::to_string);
+        let described = |file: &FileReport| {
+            let table = file.table.as_ref().filter(|table| !table.used.is_empty() && !table.is_plain())?;
+            // A header in order is said to be left out, which suffices.
+            let in_order = table.columns() == Some([0, 1, 2]) && table.used.len() == 3 && table.unused.is_empty();
+            if in_order && table.header != Some(HeaderReason::Evidence) {
+                return None;
+            }
+            Some(format!("{}: {table}", file.file))
+        };
+        directories.chain(self.files.iter().filter_map(described)).collect()
+    }
+
     /// Lists what may have gone wrong.
     pub fn warnings(&self) -> Vec<LoadWarning> {
         let (skipped, rows) = (self.skipped, self.rows);
@@ -256,10 +320,7 @@ impl LoadReport {
     /// Says what was left out although nothing is wrong with it, such as `header row, 2 literals
     /// (comment 2), 1 duplicate`. Returns `None` if there was nothing but duplicates.
     pub fn left_out(&self) -> Option<String> {
-        let header = self.header.then(|| match self.columns {
-            Some([h, r, t]) => format!("header row (columns {}, {} and {})", h + 1, r + 1, t + 1),
-            None => "header row".to_owned(),
-        });
+        let header = self.header.then(|| "header row".to_owned());
         let literals = counted(self.literals, "literal", "literals").map(|text| text + &self.most_literals());
         let parts = [
             header,
@@ -360,12 +421,10 @@ impl LiteralCounts {
     }
 }
 
-/// Loads a graph from a file, or from standard input if `path` is `-`. Decompresses gzip and zstd.
+/// Loads a graph from a file, from all graph files of a directory, or from standard input if `path`
+/// is `-`. Decompresses gzip and zstd.
 pub fn load(path: &Path, options: &LoadOptions) -> Result<(Graph, LoadReport), LoadError> {
-    let source = Source::open(path, options)?;
-    let mut loader = Loader::new(&source);
-    loader.read(source, options)?;
-    loader.finish()
+    load_many(&[path.to_path_buf()], options)
 }
 
 impl Graph {
@@ -389,15 +448,23 @@ pub fn load_reader(name: &str, reader: impl Read, options: &LoadOptions) -> Resu
 }
 
 /// Loads several files into one graph. A blank node with a label is the same node in all of them.
+///
+/// A directory stands for the graph files in it, in the order of their names. Of a dataset (`train`
+/// beside `valid` or `test`) only `train` is read. [`LoadReport::directories`] says what was read
+/// and what was not.
 pub fn load_many(paths: &[PathBuf], options: &LoadOptions) -> Result<(Graph, LoadReport), LoadError> {
+    let (files, directories) = paths::expand(paths, options)?;
     let mut loader: Option<Loader> = None;
-    for path in paths {
+    for path in &files {
         let source = Source::open(path, options)?;
         loader.get_or_insert_with(|| Loader::new(&source)).read(source, options)?;
     }
     match loader {
-        Some(loader) => loader.finish(),
-        None => Err(LoadError::Empty { files: "no files".to_owned(), rows: 0, literals: 0, skipped: 0 }),
+        Some(mut loader) => {
+            loader.report.directories = directories;
+            loader.finish()
+        }
+        None => Err(LoadError::Empty { files: "no files".to_owned(), rows: 0, literals: 0, skipped: 0, nodes: 0 }),
     }
 }
 
@@ -414,7 +481,7 @@ pub fn for_each_triple(
     let mut sink = TriplesOnly { sink, triples: 0 };
     read(&mut source, options, &mut report, &mut prefixes, &mut blank_nodes, &mut sink)?;
     report.triples = sink.triples;
-    report.literals_by_predicate = std::mem::take(&mut report.literal_counts).most();
+    report.finish();
     Ok(report)
 }
 
@@ -461,13 +528,21 @@ fn read(
     blank_nodes: &mut BlankNodeNumbers,
     sink: &mut dyn Sink,
 ) -> Result<(), LoadError> {
-    if source.format.has_columns() {
-        return rows::read(source, options, report, sink);
-    }
-    if options.columns.is_some() || options.header == Some(true) {
+    report.files.push(FileReport { file: source.file.clone(), format: source.format, table: None });
+    if !source.format.is_table() && (options.columns.is_some() || options.header == Some(true)) {
         return Err(LoadError::NoColumns { file: source.file.clone(), format: source.format });
     }
     match source.format {
+        Format::Tsv | Format::Csv => rows::read(source, options, report, sink),
+        Format::JsonLines => table::json::read(source, options, report, sink),
+        #[cfg(feature = "parquet")]
+        Format::Parquet | Format::Arrow => table::arrow::read(source, options, report, sink),
+        #[cfg(not(feature = "parquet"))]
+        Format::Parquet | Format::Arrow => {
+            let remedy = Remedy::Write("write it as CSV, or build the program with the feature parquet");
+            let found = "a Parquet or Arrow file, which this build does not read";
+            Err(LoadError::Foreign { file: source.file.clone(), found, remedy })
+        }
         #[cfg(feature = "sparql")]
         Format::Sparql => sparql::read(source, options, report, sink),
         #[cfg(not(feature = "sparql"))]
@@ -520,7 +595,7 @@ impl Loader {
             Ok(graph) => {
                 self.report.triples = graph.topology().num_triples() as u64;
                 self.report.duplicates = added - self.report.triples;
-                self.report.literals_by_predicate = std::mem::take(&mut self.report.literal_counts).most();
+                self.report.finish();
                 Ok((graph, self.report))
             }
             Err(error) => Err(LoadError::from_graph(self.files.join(", "), error, &self.report)),

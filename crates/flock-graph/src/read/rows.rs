@@ -6,7 +6,8 @@
 //! ends, and writes a quote as `""`.
 
 use super::source::Source;
-use super::{Format, LoadOptions, LoadReport, MaybeHeader, Sink};
+use super::table::{Emitter, Layout, Plan, Sample, plain, suggested_columns};
+use super::{Format, HeaderReason, LoadOptions, LoadReport, MaybeHeader, Sink, TableReport};
 use crate::read::error::{LoadError, Remedy, RowError};
 use memchr::{memchr, memchr_iter};
 use std::io::{self, Read};
@@ -23,6 +24,9 @@ pub(crate) const MAX_NAME: usize = 64 << 10;
 /// Greatest number of fields in a row. A field takes more memory than its separator.
 pub(crate) const MAX_FIELDS: usize = 64 << 10;
 
+/// Number of rows at the beginning that decide what the columns mean.
+const SAMPLE: usize = 1000;
+
 /// Number of bytes read at a time.
 const CHUNK: usize = 256 << 10;
 
@@ -34,42 +38,57 @@ pub(crate) fn read(
     sink: &mut dyn Sink,
 ) -> Result<(), LoadError> {
     let csv = source.format == Format::Csv;
-    let mut rows = RowReader::new(csv);
-    let (mut first, mut columns) = (true, options.columns);
+    let sample = sample(&source.head, csv);
+    let mut plan = Plan::new(&source.file, &sample, options)?;
+    // Most tables are triples and nothing else, and go the short way.
+    let simple = plan.layout.triples.as_ref().map(|triples| triples.columns);
+    let simple = simple.filter(|columns| plan.layout == plain(*columns));
+    let columns = simple.filter(|_| !plan.exact);
+    let mut rows = RowReader::new(csv, if csv { b',' } else { b'\t' });
+    let mut first = true;
     let mut opening: Option<FirstRow> = None;
     loop {
         let more = match rows.next(&mut source.reader) {
             Ok(more) => more,
             Err(error) => return Err(source.failed(error)),
         };
-        let Some(row) = more else {
-            report.maybe_header.extend(opening.filter(FirstRow::is_odd).map(|first| MaybeHeader {
-                file: source.file.clone(),
-                line: first.line,
-                names: first.names,
-            }));
-            return Ok(());
-        };
+        let Some(row) = more else { break };
         if !row.had_quotes && row.result.is_ok() && is_blank(rows.bytes(&row)) {
             continue;
         }
         let was_first = std::mem::take(&mut first);
-        if was_first && options.header != Some(false) {
-            let found = row.result.is_ok().then(|| rows.header(&row, options.columns)).flatten();
-            if found.is_some() || options.header == Some(true) {
-                report.header = true;
-                columns = options.columns.or(found.filter(|found| *found != [0, 1, 2]));
-                report.columns = report.columns.or(columns);
-                continue;
+        if was_first && plan.report.header.is_some() {
+            // A header by evidence is kept, in case that its names come again after all.
+            if plan.report.header == Some(HeaderReason::Evidence)
+                && let Ok(names) = row.result.clone().and_then(|()| rows.triple(&row, None, &sample))
+            {
+                opening = Some(FirstRow::new(row.line, names));
             }
+            continue;
+        }
+        if simple.is_none() {
+            let mut emitter = Emitter { report: &mut *report, sink: &mut *sink };
+            let result = row.result.clone().and_then(|()| rows.cells(&row, &plan.layout, &sample, &mut emitter));
+            if let Err(what) = result {
+                report.rows += 1;
+                report.skip(source, row.line, what, options)?;
+            }
+            continue;
         }
         report.rows += 1;
-        match row.result.clone().and_then(|()| rows.triple(&row, columns)) {
+        match row.result.clone().and_then(|()| rows.triple(&row, columns, &sample)) {
             Ok(names) => {
                 if was_first && options.header.is_none() {
                     opening = Some(FirstRow::new(row.line, names));
                 } else if let Some(first) = &mut opening {
                     first.compare(names);
+                    if first.met_again && plan.report.header == Some(HeaderReason::Evidence) {
+                        let [head, relation, tail] = &first.names;
+                        report.rows += 1;
+                        sink.triple(head, relation, tail);
+                        plan.report = TableReport::new(&plan.layout, None, 3, None);
+                        opening = None;
+                    }
                 }
                 let [head, relation, tail] = names;
                 sink.triple(head, relation, tail);
@@ -77,45 +96,42 @@ pub(crate) fn read(
             Err(what) => report.skip(source, row.line, what, options)?,
         }
     }
+    if plan.report.header.is_none() {
+        report.maybe_header.extend(opening.filter(FirstRow::is_odd).map(|first| MaybeHeader {
+            file: source.file.clone(),
+            line: first.line,
+            names: first.names,
+        }));
+    }
+    report.table(plan.report);
+    Ok(())
 }
 
-/// Words for head, relation and tail in a header. Single letters count only in this order.
-const WORDS: [&[&str]; 3] =
-    [&["head", "subject", "source"], &["relation", "predicate", "property"], &["tail", "object", "target"]];
-const LETTERS: [&[&str]; 3] = [&["h", "s"], &["r", "p"], &["t", "o"]];
-
-/// The same words in exports of Neo4j, which may have a name before and a group after them:
-/// `:START_ID(Movie)`.
-const NEO4J: [&str; 3] = ["START_ID", "TYPE", "END_ID"];
-
-/// Tells whether a field of a header is a word for a role: 0 head, 1 relation, 2 tail.
-fn is_word(field: &str, role: usize) -> bool {
-    let neo4j = |(_, word): (&str, &str)| word.split('(').next().is_some_and(|w| w.eq_ignore_ascii_case(NEO4J[role]));
-    WORDS[role].iter().any(|w| field.eq_ignore_ascii_case(w)) || field.rsplit_once(':').is_some_and(neo4j)
-}
-
-/// Returns the columns of head, relation and tail, if the fields of a first row name them.
-fn named_columns(fields: &[&str], chosen: Option<[usize; 3]>) -> Option<[usize; 3]> {
-    let is_letter = |field: &str, role: usize| LETTERS[role].iter().any(|w| field.eq_ignore_ascii_case(w));
-    let in_order = |columns: [usize; 3]| {
-        let fits = |role: usize| fields.get(columns[role]).is_some_and(|f| is_word(f, role) || is_letter(f, role));
-        (0..3).all(fits).then_some(columns)
-    };
-    if chosen.is_some() {
-        return chosen.and_then(in_order);
-    }
-    if let Some(columns) = in_order([0, 1, 2]).filter(|_| fields.len() == 3) {
-        return Some(columns);
-    }
-    let mut columns = [0; 3];
-    for (role, column) in columns.iter_mut().enumerate() {
-        let mut named = (0..fields.len()).filter(|&i| is_word(fields[i], role));
-        *column = named.next()?;
-        if named.next().is_some() {
-            return None;
+/// Cuts the beginning of a file into rows. The last one may be incomplete, and is left out.
+fn sample((head, is_all): &(Vec<u8>, bool), csv: bool) -> Sample {
+    let mut rows = RowReader::new(csv, if csv { b',' } else { b'\t' });
+    let mut reader = &head[..];
+    let mut cut = Vec::new();
+    // Reading from memory does not fail.
+    while let Ok(Some(row)) = rows.next(&mut reader) {
+        let ends_early = !is_all && rows.start == rows.end && reader.is_empty() && rows.at_end;
+        if ends_early || cut.len() == SAMPLE {
+            break;
+        }
+        if !row.had_quotes && row.result.is_ok() && is_blank(rows.bytes(&row)) {
+            continue;
+        }
+        match row.result.is_ok().then(|| str::from_utf8(rows.bytes(&row)).ok()).flatten() {
+            Some(text) if rows.fields.len() <= 1000 => {
+                let start = row.range.start;
+                cut.push(rows.fields.iter().map(|f| text[f.start - start..f.end - start].to_owned()).collect());
+            }
+            // The first row decides about the header. If it is no row, there is none.
+            _ if cut.is_empty() => cut.push(Vec::new()),
+            _ => {}
         }
     }
-    Some(columns)
+    Sample { rows: cut }
 }
 
 /// A first row that was read as a triple. It may be a header if none of its names appears again.
@@ -146,19 +162,19 @@ impl FirstRow {
     }
 }
 
-fn is_blank(row: &[u8]) -> bool {
+pub(crate) fn is_blank(row: &[u8]) -> bool {
     row.iter().all(|&b| b == b' ')
 }
 
 /// One row of the buffer. Its fields are in [`RowReader::fields`].
-struct Row {
+pub(crate) struct Row {
     /// Line on which it starts, from 1.
-    line: u64,
+    pub(crate) line: u64,
     /// Its range without the line end, in the buffer, or in `unquoted` if it had quotes.
     range: Range<usize>,
     had_quotes: bool,
     /// Whether it was cut into fields, or what is wrong with it.
-    result: Result<(), RowError>,
+    pub(crate) result: Result<(), RowError>,
 }
 
 /// The result of cutting a row off the start of the buffer.
@@ -170,8 +186,9 @@ enum CutResult {
 }
 
 /// Cuts a stream into rows.
-struct RowReader {
+pub(crate) struct RowReader {
     csv: bool,
+    separator: u8,
     buffer: Vec<u8>,
     /// The bytes that are not cut yet are `buffer[start..end]`.
     start: usize,
@@ -187,9 +204,11 @@ struct RowReader {
 }
 
 impl RowReader {
-    fn new(csv: bool) -> RowReader {
+    /// Makes a reader of rows. Only CSV has quotes.
+    pub(crate) fn new(csv: bool, separator: u8) -> RowReader {
         RowReader {
             csv,
+            separator,
             buffer: vec![0; CHUNK],
             start: 0,
             end: 0,
@@ -202,7 +221,8 @@ impl RowReader {
         }
     }
 
-    fn next(&mut self, reader: &mut dyn Read) -> io::Result<Option<Row>> {
+    /// Returns the next row.
+    pub(crate) fn next(&mut self, reader: &mut dyn Read) -> io::Result<Option<Row>> {
         loop {
             if self.dropping {
                 self.drop_line();
@@ -277,7 +297,7 @@ impl RowReader {
         if self.csv && memchr(b'"', &rest[..content]).is_some() {
             return self.cut_quoted(len);
         }
-        let separator = if self.csv { b',' } else { b'\t' };
+        let separator = self.separator;
         self.fields.clear();
         let (mut from, mut result) = (self.start, Ok(()));
         for at in memchr_iter(separator, &rest[..content]) {
@@ -372,38 +392,50 @@ impl RowReader {
         CutResult::Row { row, len, lines }
     }
 
-    fn bytes(&self, row: &Row) -> &[u8] {
+    /// Returns the bytes of a row.
+    pub(crate) fn bytes(&self, row: &Row) -> &[u8] {
         let buffer = if row.had_quotes { &self.unquoted } else { &self.buffer };
         &buffer[row.range.clone()]
     }
 
-    /// Returns the columns of head, relation and tail, if this row names them.
-    fn header(&self, row: &Row, chosen: Option<[usize; 3]>) -> Option<[usize; 3]> {
-        // No header has that many columns.
-        if self.fields.len() > 1000 {
-            return None;
+    /// Passes on what a row of a table with labels, nodes or values of KGTK says.
+    fn cells(&self, row: &Row, layout: &Layout, sample: &Sample, emitter: &mut Emitter<'_>) -> Result<(), RowError> {
+        let text = self.text(row)?;
+        let found = self.fields.len();
+        let needed = match (&layout.triples, &layout.nodes) {
+            (Some(triples), _) => triples.columns,
+            (None, nodes) => [nodes.as_ref().map_or(0, |nodes| nodes.id); 3],
+        };
+        if needed.iter().any(|&column| column >= found) {
+            return Err(self.wrong_number(text, Some(needed), sample));
         }
-        let text = str::from_utf8(self.bytes(row)).ok()?;
         let start = row.range.start;
-        let fields: Vec<&str> = self.fields.iter().map(|f| &text[f.start - start..f.end - start]).collect();
-        named_columns(&fields, chosen)
+        emitter.row(layout, &|column| {
+            let field = self.fields.get(column)?;
+            Some(&text[field.start - start..field.end - start])
+        })
+    }
+
+    fn text(&self, row: &Row) -> Result<&str, RowError> {
+        str::from_utf8(self.bytes(row)).map_err(|error| RowError::InvalidUtf8 { byte: error.valid_up_to() + 1 })
+    }
+
+    fn wrong_number(&self, text: &str, wanted: Option<[usize; 3]>, sample: &Sample) -> RowError {
+        let separator = if self.csv { "comma" } else { "tab" };
+        let remedy = self.remedy(text, wanted, sample).map(Box::new);
+        RowError::Fields { separator, wanted, found: self.fields.len(), remedy }
     }
 
     /// Returns the head, relation and tail of a row that was cut into fields.
-    fn triple(&self, row: &Row, columns: Option<[usize; 3]>) -> Result<[&str; 3], RowError> {
+    fn triple(&self, row: &Row, columns: Option<[usize; 3]>, sample: &Sample) -> Result<[&str; 3], RowError> {
         let found = self.fields.len();
         let enough = match columns {
             None => found == 3,
             Some(columns) => columns.iter().all(|&c| c < found),
         };
-        let text = str::from_utf8(self.bytes(row)).map_err(|error| {
-            let byte = error.valid_up_to() + 1;
-            RowError::InvalidUtf8 { byte }
-        })?;
+        let text = self.text(row)?;
         if !enough {
-            let separator = if self.csv { "comma" } else { "tab" };
-            let remedy = self.remedy(text, columns).map(Box::new);
-            return Err(RowError::Fields { separator, wanted: columns, found, remedy });
+            return Err(self.wrong_number(text, columns, sample));
         }
         let columns = columns.unwrap_or([0, 1, 2]);
         let mut names = [""; 3];
@@ -421,7 +453,7 @@ impl RowReader {
     }
 
     /// Suggests what to do with a row that has the wrong number of fields, judging by the row.
-    fn remedy(&self, text: &str, columns: Option<[usize; 3]>) -> Option<Remedy> {
+    fn remedy(&self, text: &str, columns: Option<[usize; 3]>, sample: &Sample) -> Option<Remedy> {
         let found = self.fields.len();
         let count = |c: char| text.matches(c).count();
         let rdf = text.trim_end().ends_with('.') && (text.starts_with('<') || text.starts_with("_:"));
@@ -440,7 +472,7 @@ impl RowReader {
         } else if !self.csv && found == 1 && text.split_whitespace().count() >= 3 {
             Remedy::Write("write tabs in place of the spaces between names")
         } else if found > 3 {
-            Remedy::Columns { columns: [0, 1, 2], or_quote: self.csv }
+            suggested_columns(sample, self.csv)
         } else {
             return None;
         };
@@ -470,7 +502,7 @@ mod tests {
     /// Returns the line and the fields of every row.
     fn cut(content: &str, csv: bool, piece: usize) -> Vec<(u64, Result<Vec<String>, RowError>)> {
         let mut reader = Pieces(content.as_bytes(), piece);
-        let mut rows = RowReader::new(csv);
+        let mut rows = RowReader::new(csv, if csv { b',' } else { b'\t' });
         let mut all = Vec::new();
         while let Some(row) = rows.next(&mut reader).unwrap() {
             let text = str::from_utf8(rows.bytes(&row)).unwrap();

@@ -1,15 +1,16 @@
 //! Opens a path or a reader as a stream of plain bytes, and detects its format.
 
-use super::{Format, LoadOptions};
-use crate::read::error::{Compression, LoadError, RowError};
+use super::table::json;
+use super::{Format, LoadOptions, foreign};
+use crate::read::error::{Compression, LoadError, Remedy, RowError};
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// Number of bytes (after decompression) that are examined to detect the format.
-const HEAD: usize = 16 << 10;
+const HEAD: usize = 64 << 10;
 
 /// A stream of plain bytes.
 pub(crate) struct Source<'a> {
@@ -20,6 +21,10 @@ pub(crate) struct Source<'a> {
     /// The address of a SPARQL endpoint, which has no bytes to read.
     #[cfg_attr(not(feature = "sparql"), expect(dead_code, reason = "nobody asks it"))]
     pub(crate) endpoint: Option<String>,
+    /// The beginning of the plain bytes, and whether this is all.
+    pub(crate) head: (Vec<u8>, bool),
+    /// Where the plain bytes are, if they are in a file.
+    pub(crate) path: Option<PathBuf>,
     compression: Option<Compression>,
 }
 
@@ -38,7 +43,13 @@ impl<'a> Source<'a> {
             return Err(LoadError::Directory { file, example });
         }
         match File::open(path) {
-            Ok(reader) => Source::new(file, reader, options),
+            Ok(reader) => {
+                let mut source = Source::new(file, reader, options)?;
+                // A pipe or a device cannot be read again.
+                let is_plain = source.compression.is_none() && path.is_file();
+                source.path = is_plain.then(|| path.to_path_buf());
+                Ok(source)
+            }
             Err(e) if e.kind() == io::ErrorKind::NotFound => Err(LoadError::NotFound { file }),
             Err(source) => Err(LoadError::Io { file, source }),
         }
@@ -51,6 +62,8 @@ impl<'a> Source<'a> {
             format: Format::Sparql,
             reader: Box::new(io::empty()),
             endpoint: Some(address.to_owned()),
+            head: (Vec::new(), true),
+            path: None,
             compression: None,
         }
     }
@@ -66,6 +79,12 @@ impl<'a> Source<'a> {
             Err(source) => return Err(LoadError::Io { file, source }),
         };
         if let Some(found) = archive(&magic) {
+            let mut head = magic;
+            // A workbook is told from other archives by the names in it. Whatever is read suffices.
+            let _ = reader.take(HEAD as u64).read_to_end(&mut head);
+            if let Some((found, remedy)) = foreign::zip(&head).filter(|_| found == "zip") {
+                return Err(LoadError::Foreign { file, found, remedy });
+            }
             return Err(LoadError::Archive { file, found });
         }
         let compression = match magic[..] {
@@ -96,7 +115,8 @@ impl<'a> Source<'a> {
         };
         // This format is a placeholder: the bytes must be decompressed before the format can be
         // detected.
-        let mut source = Source { file, format: Format::Tsv, reader, endpoint: None, compression };
+        let head = (Vec::new(), true);
+        let mut source = Source { file, format: Format::Tsv, reader, head, path: None, endpoint: None, compression };
         let mut head = peek(&mut source.reader, HEAD).map_err(|e| source.failed(e))?;
         if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
             return Err(LoadError::Utf16 { file: source.file });
@@ -105,19 +125,13 @@ impl<'a> Source<'a> {
             head.drain(..3);
         }
         // If the caller names the format, trust that.
-        let named = Format::from_name(&source.file);
-        let json = options.format.is_none() && named != Some(Format::JsonLd) && Format::is_json(&head);
-        let json_ld = json && Format::is_json_ld(&head);
-        if json && !json_ld {
-            return Err(LoadError::Json { file: source.file });
+        if let Some(format) = options.format {
+            source.format = format;
+        } else {
+            source.format = detect(&source.file, &head)?;
         }
-        let named = if json_ld { Some(Format::JsonLd) } else { named.map(|format| format.corrected(&head)) };
-        source.format = match options.format.or(named).or_else(|| Format::sniff(&head)) {
-            Some(format) => format,
-            // The file is empty. Any format will report that.
-            None if head.trim_ascii().is_empty() => Format::Tsv,
-            None => return Err(LoadError::UnknownFormat { file: source.file }),
-        };
+        let is_all = head.len() < HEAD - 3;
+        source.head = (head.clone(), is_all);
         source.reader = Box::new(Cursor::new(head).chain(source.reader));
         Ok(source)
     }
@@ -161,6 +175,44 @@ pub fn source_name(path: &Path) -> String {
             format!("sparql:{scheme}://{}:…@{rest}", user.split(':').next().unwrap_or_default())
         }
         _ => name,
+    }
+}
+
+/// Detects the format by the content where that is certain, then by the name of the file, then by
+/// the look of the first lines.
+fn detect(file: &str, head: &[u8]) -> Result<Format, LoadError> {
+    if let Some(format) = Format::by_magic(head) {
+        return Ok(format);
+    }
+    let file = || file.to_owned();
+    if let Some((found, remedy)) = foreign::recognise(head) {
+        return Err(LoadError::Foreign { file: file(), found, remedy });
+    }
+    let named = Format::from_name(&file());
+    let is_text =
+        |format| matches!(format, Format::Tsv | Format::Csv | Format::NTriples | Format::Turtle | Format::RdfXml);
+    if Format::is_json(head) && Format::is_json_ld(head) {
+        return Ok(Format::JsonLd);
+    }
+    if Format::is_json(head) && named.is_none_or(is_text) {
+        let is_all = head.len() < HEAD - 3;
+        if json::is_lines(head, is_all) {
+            return Ok(Format::JsonLines);
+        }
+        return Err(LoadError::Json { file: file(), found: json::shape(head) });
+    }
+    match named {
+        Some(format @ (Format::Parquet | Format::Arrow)) if !head.is_empty() => {
+            let found = if format == Format::Parquet { "no Parquet file" } else { "no Arrow file" };
+            Err(LoadError::Foreign { file: file(), found, remedy: Remedy::NameFormat })
+        }
+        Some(format) => Ok(format.corrected(head)),
+        None => match Format::sniff(head) {
+            Some(format) => Ok(format),
+            // The file is empty. Any format will report that.
+            None if head.trim_ascii().is_empty() => Ok(Format::Tsv),
+            None => Err(LoadError::UnknownFormat { file: file() }),
+        },
     }
 }
 
@@ -249,7 +301,6 @@ fn archive(magic: &[u8]) -> Option<&'static str> {
         [b'B', b'Z', b'h', b'1'..=b'9', b'1', b'A'] => Some("bzip2"),
         [0xfd, b'7', b'z', b'X', b'Z', 0] => Some("xz"),
         [b'7', b'z', 0xbc, 0xaf, ..] => Some("7z"),
-        [b'P', b'A', b'R', b'1', 0x15, ..] => Some("parquet"),
         _ => None,
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::header;
-use flock_kg::graph::{Format, LoadOptions, load_reader};
+use flock_kg::graph::{Columns, Format, LoadOptions, load_reader};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -24,9 +24,10 @@ pub struct UploadQuery {
     pub name: Option<String>,
     /// The format of the file, such as `tsv` or `csv`; by the content type, the name and the first bytes if left out.
     pub format: Option<String>,
-    /// The columns of head, relation and tail in TSV or CSV, counted from 1: `2,1,4`.
+    /// The columns of head, relation and tail in a table, by name or counted from 1:
+    /// `subject,predicate,object` or `1,2,3`. They are found by their names if left out.
     pub columns: Option<String>,
-    /// Whether the first row of TSV or CSV names the columns; if it looks so if left out.
+    /// Whether the first row of TSV or CSV names the columns. It is judged by its words if left out.
     pub header: Option<bool>,
     /// Whether to leave out malformed rows and count them, instead of refusing the file.
     #[serde(default)]
@@ -40,22 +41,11 @@ impl UploadQuery {
             Some(text) => Some(text.parse::<Format>().map_err(Problem::bad)?),
             None => of_type,
         };
-        let columns = self.columns.as_deref().map(columns).transpose()?;
+        let columns = self.columns.as_deref().map(str::parse::<Columns>).transpose().map_err(|e| {
+            Problem::new(Code::BadRequest, format!("columns: {e}")).remedy("name three columns, or leave columns out")
+        })?;
         let (header, lenient, max_bytes) = (self.header, self.lenient, Some(max_bytes as u64));
         Ok(LoadOptions { format, columns, header, lenient, max_bytes, ..LoadOptions::default() })
-    }
-}
-
-/// Columns from text such as `2,1,4`.
-fn columns(text: &str) -> Result<[usize; 3], Problem> {
-    let parse = |s: &str| s.trim().parse::<usize>().ok()?.checked_sub(1);
-    let columns: Option<Vec<usize>> = text.split(',').map(parse).collect();
-    match columns.and_then(|c| <[usize; 3]>::try_from(c).ok()) {
-        Some([h, r, t]) if h != r && r != t && h != t => Ok([h, r, t]),
-        _ => {
-            let problem = Problem::bad(format!("found columns {text:?}, expected three different column numbers"));
-            Err(problem.remedy("count columns from 1: columns=1,2,3 are head, relation and tail"))
-        }
     }
 }
 
@@ -72,16 +62,20 @@ pub struct UploadReply {
     /// What was left out of the file, if anything but repeated triples.
     #[serde(skip_serializing_if = "Option::is_none")]
     left_out: Option<String>,
+    /// How the file was understood: which columns were used, and which were not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
     /// What may have gone wrong, such as a header that was read as a triple.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
 
-/// Takes a graph of one's own: TSV, CSV or RDF, or any other graph file as `text/tab-separated-values`. It is kept in
-/// memory only.
+/// Takes a graph of one's own, in any format that the command reads; formats without a type of their own come as
+/// `text/tab-separated-values`. It is kept in memory only.
 #[utoipa::path(post, tag = "api", path = "/api/v1/graphs", params(UploadQuery), request_body(description = "A file of triples, plain or packed with gzip or zstd",
     content((String = "text/tab-separated-values"), (String = "text/csv"), (String = "text/turtle"), (String = "application/n-triples"), (String = "application/n-quads"), (String = "application/trig"),
-    (String = "application/rdf+xml"), (String = "application/ld+json"))), responses(
+        (String = "application/rdf+xml"), (String = "application/ld+json"), (String = "application/x-ndjson"), (Vec<u8> = "application/vnd.apache.parquet"),
+        (Vec<u8> = "application/vnd.apache.arrow.file"))), responses(
     (status = 200, description = "The graph is loaded", body = UploadReply), ReadProblems, BodyProblems))]
 pub async fn graphs(
     State(app): SharedApp,
@@ -100,6 +94,11 @@ pub async fn graphs(
         "application/trig",
         "application/rdf+xml",
         "application/ld+json",
+        "application/x-ndjson",
+        "application/jsonl",
+        "application/vnd.apache.parquet",
+        "application/vnd.apache.arrow.file",
+        "application/vnd.apache.arrow.stream",
     ];
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
     // Whatever comes as tab-separated is looked at: pages call anything so.
@@ -111,6 +110,9 @@ pub async fn graphs(
         "application/trig" => Some(Format::TriG),
         "application/rdf+xml" => Some(Format::RdfXml),
         "application/ld+json" => Some(Format::JsonLd),
+        "application/x-ndjson" | "application/jsonl" => Some(Format::JsonLines),
+        "application/vnd.apache.parquet" => Some(Format::Parquet),
+        "application/vnd.apache.arrow.file" | "application/vnd.apache.arrow.stream" => Some(Format::Arrow),
         _ => None,
     };
     let options = q.options(format, app.limits.upload)?;
@@ -134,6 +136,7 @@ pub async fn graphs(
     };
     let loaded = tokio::task::spawn_blocking(load).await.map_err(broken)?;
     let (graph, report) = loaded.map_err(|e| Problem::bad_graph(&e))?;
+    let notes = report.notes();
     let warnings = report.warnings().iter().map(ToString::to_string).collect();
     let (entities, relations) = (graph.topology().num_nodes(), graph.topology().num_relations());
     let (triples, labels) = (graph.topology().num_triples(), graph.labels().len());
@@ -147,7 +150,8 @@ pub async fn graphs(
     while uploads.len() > app.limits.graphs || uploads.len() > 1 && memory(&uploads) > app.limits.graphs_memory {
         uploads.pop_front();
     }
-    Ok(Json(UploadReply { graph: id, entities, relations, triples, labels, left_out: report.left_out(), warnings }))
+    let left_out = report.left_out();
+    Ok(Json(UploadReply { graph: id, entities, relations, triples, labels, left_out, notes, warnings }))
 }
 
 /// An entity to look around.

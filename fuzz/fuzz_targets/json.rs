@@ -1,0 +1,9 @@
+//! `targets/json.rs` for the fuzzer.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+#[path = "../targets/json.rs"]
+mod target;
+
+fuzz_target!(|data: &[u8]| target::run(data));
