@@ -30,7 +30,7 @@ pub struct GraphArgs {
 #[derive(clap::Args, Debug)]
 pub struct ReadingArgs {
     /// Format of the graph file [default: by its name and its first lines]
-    #[arg(long, help_heading = READING, value_parser = PossibleValuesParser::new(Format::ALL.map(|f| f.to_string()))
+    #[arg(long, help_heading = READING, value_parser = PossibleValuesParser::new(Format::ALL.map(Format::name))
         .try_map(|s| s.parse::<Format>()))]
     pub format: Option<Format>,
     /// Columns of head, relation and tail in a table, by name or counted from 1: subject,predicate,object or 1,2,3

@@ -47,9 +47,23 @@ impl Format {
         matches!(self, Format::Tsv | Format::Csv | Format::JsonLines | Format::Parquet | Format::Arrow)
     }
 
+    /// Returns its name, as people choose it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Tsv => "tsv",
+            Format::Csv => "csv",
+            Format::JsonLines => "jsonl",
+            Format::Parquet => "parquet",
+            Format::Arrow => "arrow",
+            Format::NTriples => "nt",
+            Format::Turtle => "ttl",
+            Format::RdfXml => "rdfxml",
+        }
+    }
+
     /// Lists the names of all formats, for a message.
     pub fn names() -> String {
-        let names = Format::ALL.map(|format| format.to_string());
+        let names = Format::ALL.map(Format::name);
         let (last, others) = names.split_last().unwrap_or((&names[0], &[]));
         format!("{} or {last}", others.join(", "))
     }
@@ -147,16 +161,7 @@ impl Format {
 
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Format::Tsv => "tsv",
-            Format::Csv => "csv",
-            Format::JsonLines => "jsonl",
-            Format::Parquet => "parquet",
-            Format::Arrow => "arrow",
-            Format::NTriples => "nt",
-            Format::Turtle => "ttl",
-            Format::RdfXml => "rdfxml",
-        })
+        f.write_str(self.name())
     }
 }
 
