@@ -94,7 +94,7 @@ export function draw() {
   const list = fresh();
   fill($("answers").tBodies[0], list.slice(0, table.rows));
   const { word, why } = measure(reply);
-  for (const th of document.querySelectorAll("th.measure")) {
+  for (const th of document.querySelectorAll("#view-ask th.measure")) {
     th.textContent = word;
     th.title = why;
   }

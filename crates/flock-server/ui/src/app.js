@@ -42,6 +42,6 @@ addEventListener("popstate", restore);
 // The address belongs to the question, so this link moves the focus only.
 $("skip").onclick = (e) => {
   e.preventDefault();
-  [$("answers"), document.querySelector("[role=tabpanel]:not([hidden])")].find((place) => place.offsetParent)?.focus();
+  [$("answers"), $("links"), $("scores"), document.querySelector("[role=tabpanel]:not([hidden])")].find((place) => place.offsetParent)?.focus();
 };
 restore();

@@ -113,12 +113,18 @@ const WORDS = [
   /^(tail|object|target|to|end|node2|o|t|y)(_?(id|name))?$|:END_ID/i,
 ];
 
+// The columns of head, relation and tail if a row has names for all three, else null.
+export function namedColumns(row) {
+  const named = WORDS.map((word) => [...row.keys()].find((i) => word.test(row[i].trim())));
+  return named.every((i) => i !== undefined) && new Set(named).size === 3 ? named : null;
+}
+
 // A guess at the header and the columns of head, relation and tail, to begin the choice with.
 export function guess(rows) {
   const width = Math.max(...rows.map((r) => r.length));
   const all = [...Array(width).keys()];
-  const named = WORDS.map((word) => all.find((i) => word.test((rows[0][i] || "").trim())));
-  if (named.every((i) => i !== undefined) && new Set(named).size === 3) return { header: true, columns: named };
+  const named = namedColumns(rows[0]);
+  if (named) return { header: true, columns: named };
   // A first row whose fields come nowhere again looks like names of columns.
   const later = new Set(rows.slice(1).flat());
   const header = rows.length > 3 && rows[0].every((f) => f.trim() && !/^[-+.\d]+$/.test(f)) && !rows[0].some((f) => later.has(f));

@@ -4,10 +4,9 @@ import { stream } from "../api.js";
 import * as address from "../address.js";
 import * as answers from "../answers.js";
 import { combobox } from "../combobox.js";
+import * as evidence from "../evidence.js";
 import { show } from "../names.js";
-import * as picture from "../picture.js";
 import { problem } from "../problem.js";
-import * as reasons from "../reasons.js";
 import { PLACES, state } from "../state.js";
 import * as take from "../take.js";
 
@@ -41,8 +40,7 @@ async function ask({ answer = null, detail = false } = {}) {
   $("empty").hidden = true;
   $("taken").textContent = "";
   answers.begin(query);
-  reasons.draw(null);
-  picture.draw({ query, chosen: null, explanation: null });
+  evidence.clear("ask", query);
   const before = replies.get(JSON.stringify(query));
   if (before) return finish(before, answer);
   const passes = Math.min(PASSES, state.info?.limits.passes ?? PASSES);
@@ -106,22 +104,11 @@ function finish(reply, answer) {
   choose(answer || (reply.answers.find((a) => a.reason) || reply.answers[0]).name);
 }
 
-async function choose(name) {
+function choose(name) {
   now.chosen = name;
-  const { query } = now;
   answers.mark(name);
   address.write("ask", fields(), { detail: true });
-  const place = query.indexOf("?");
-  const body = { triple: query.map((t, i) => (i === place ? name : t)), blank: PLACES[place] };
-  reasons.draw(name, body, null, "looking for reasons…");
-  try {
-    const explanation = await reasons.fetchReasons(body);
-    if (now.query !== query || now.chosen !== name) return;
-    reasons.draw(name, body, explanation);
-    await picture.draw({ query, chosen: name, explanation });
-  } catch (e) {
-    if (now.query === query && now.chosen === name) reasons.draw(name, null, null, e.message);
-  }
+  evidence.explain("ask", now.query, name);
 }
 
 // The entity takes the place of the one that was asked from; a relation question turns into one for tails.
@@ -140,8 +127,7 @@ function clear() {
   now.asking?.abort();
   Object.assign(now, { query: null, chosen: null });
   answers.begin(null);
-  reasons.draw(null);
-  picture.draw({ query: null, chosen: null, explanation: null });
+  evidence.clear("ask");
   progress(0, 0);
   $("status").textContent = "";
   $("empty").hidden = false;
@@ -199,8 +185,7 @@ export const view = {
     });
     answers.whenChosen(choose);
     answers.listen(problem);
-    reasons.listen(askAbout);
-    picture.listen(askAbout);
+    evidence.whenAsked("ask", askAbout);
     take.listen();
     clear();
   },
