@@ -223,9 +223,7 @@ async fn uploads_say_their_columns() {
     assert_eq!(reply.json()["known"], true);
     // Without leave, the short row is an error.
     assert_eq!(load("&format=csv&columns=5,3,2&header=true").await.status, StatusCode::BAD_REQUEST);
-    for wrong in
-        ["&columns=1,2", "&columns=1,2,2", "&columns=0,1,2", "&format=xls", "&header=perhaps"]
-    {
+    for wrong in ["&columns=1,2", "&columns=1,2,2", "&columns=0,1,2", "&format=xls", "&header=perhaps"] {
         let answer = load(wrong).await;
         assert_eq!(
             (answer.status, &answer.json()["code"]),
