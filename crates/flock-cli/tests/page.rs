@@ -544,7 +544,7 @@ fn a_graph_of_ones_own() {
     let lines = browser.eval("saved.trim().split('\\r\\n')");
     let lines: Vec<&str> = lines.as_array().unwrap().iter().map(|l| l.as_str().unwrap()).collect();
     assert!(
-        lines[0].starts_with("rank,rank_among_all,answer,probability,logit,spread,visits,state,reason"),
+        lines[0].starts_with("rank,rank_among_all,answer,score,logit,spread,visits,state,reason"),
         "{}",
         lines[0]
     );

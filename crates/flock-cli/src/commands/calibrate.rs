@@ -201,12 +201,10 @@ fn run_default(args: &CalibrateArgs) -> Result<(), Failure> {
         };
         kept.push((task, path, before, Vec::new()));
     }
-    let count = args.default_from.len();
-    for (i, path) in args.default_from.iter().enumerate() {
+    for path in &args.default_from {
         let (name, graph) = default_graph(args, path)?;
         for (task, _, _, held) in &mut kept {
             let inquiry = predictor.on(&graph).passes(args.passes).seed(args.seed);
-            say!("{name} ({} of {count}, {task})", i + 1);
             let bar = CountBar::new("held-out questions", Some(0));
             let asked = inquiry.hold_out(*task, &options, &mut |done, of| show(&bar, done, of));
             bar.end();

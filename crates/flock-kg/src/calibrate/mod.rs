@@ -274,7 +274,7 @@ impl HeldOut {
 }
 
 /// What a score is before anything is known of the graph.
-fn sigmoid(logit: f64) -> f64 {
+pub(crate) fn sigmoid(logit: f64) -> f64 {
     1.0 / (1.0 + (-logit).exp())
 }
 

@@ -46,8 +46,8 @@ pub(crate) use pool::Column;
 use pool::Pool;
 use work::{Pair, WorkList};
 
-/// The pool holds so many links for each that is listed, and at most so many more than are listed.
-const POOL: (usize, usize) = (8, 100_000);
+/// The pool holds so many links for each that is listed, at least so many, and at most so many more than are listed.
+const POOL: (usize, usize, usize) = (8, 10_000, 100_000);
 /// Sides are completed after each such share of the questions.
 const WAVES: usize = 16;
 /// The most links that can be asked for.
@@ -366,7 +366,7 @@ impl Completion {
 
 fn capacity(options: &CompleteOptions) -> usize {
     let top = options.top.clamp(1, MOST_LINKS);
-    (POOL.0 * top).min(top + POOL.1)
+    (POOL.0 * top).max(POOL.1).min(top + POOL.2)
 }
 
 impl Pair {

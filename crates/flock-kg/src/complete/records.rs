@@ -5,7 +5,7 @@ use std::io::Write;
 use serde::Deserialize;
 
 use super::{Link, Links, Sides};
-use crate::calibrate::ProbabilitySource;
+use crate::calibrate::{ProbabilitySource, sigmoid};
 use crate::records::{Cell, Column, RecordError, RecordWriter, Tone};
 
 /// The columns of links, and with `reasons` the path behind each. `people` read names as they are shown, without the columns that
@@ -16,8 +16,8 @@ pub fn link_columns(reasons: bool, people: bool, calibrated: bool) -> Vec<Column
     if !people {
         columns.extend(["head_label", "relation_label", "tail_label"].map(Column::text));
     }
-    let probability = if people && !calibrated { "score" } else { "probability" };
-    columns.push(Column::number(probability).tone(Tone::Score));
+    columns.push(Column::number("score").tone(Tone::Score));
+    columns.extend((calibrated || !people).then(|| Column::number("probability")));
     columns.push(Column::number("specificity"));
     columns.push(Column::integer("tail_rank"));
     columns.push(Column::integer("head_rank"));
@@ -71,7 +71,9 @@ pub fn write_link<W: Write + Send>(
         row.extend(link.triple().map(Cell::from));
         row.extend([link.head_label, link.relation_label, link.tail_label].map(Cell::from));
     }
-    row.extend([link.probability.into(), link.specificity.into(), link.tail_rank.into(), link.head_rank.into()]);
+    row.push(sigmoid(link.logit).into());
+    row.extend((!people || from != ProbabilitySource::Score).then(|| link.probability.into()));
+    row.extend([link.specificity.into(), link.tail_rank.into(), link.head_rank.into()]);
     if !people {
         row.extend([link.logit.into(), link.tail_logit.into(), link.head_logit.into()]);
         row.extend([link.sides.as_str(), from.as_str()].map(Cell::from));
@@ -102,7 +104,9 @@ pub struct LinkRecord {
     /// The tail's label.
     #[serde(default)]
     pub tail_label: Option<String>,
-    /// The probability, or the score.
+    /// σ of the mean logit.
+    pub score: f64,
+    /// The probability, or the score if it is not calibrated.
     pub probability: f64,
     /// The share of the odds.
     pub specificity: f64,
@@ -139,6 +143,7 @@ impl LinkRecord {
         out: &mut RecordWriter<W>,
         reasons: bool,
         people: bool,
+        calibrated: bool,
     ) -> Result<(), RecordError> {
         let names = [&self.head, &self.relation, &self.tail];
         let labels = [&self.head_label, &self.relation_label, &self.tail_label];
@@ -151,7 +156,9 @@ impl LinkRecord {
             row.extend(names.map(|name| Cell::from(name.as_str())));
             row.extend(labels.map(|label| Cell::from(label.as_deref())));
         }
-        row.extend([self.probability.into(), self.specificity.into(), self.tail_rank.into(), self.head_rank.into()]);
+        row.push(self.score.into());
+        row.extend((!people || calibrated).then(|| self.probability.into()));
+        row.extend([self.specificity.into(), self.tail_rank.into(), self.head_rank.into()]);
         if !people {
             row.extend([self.logit.into(), self.tail_logit.into(), self.head_logit.into()]);
             row.extend([self.sides.as_str(), &self.probability_from].map(Cell::from));

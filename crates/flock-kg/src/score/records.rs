@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use super::TripleScores;
+use crate::calibrate::sigmoid;
 use crate::records::{Cell, Column, RecordError, RecordWriter, Tone};
 
 /// The columns of scored triples. `people` read names as they are shown, without the columns that only programs want.
@@ -11,7 +12,8 @@ pub fn score_columns(people: bool, calibrated: bool) -> Vec<Column> {
     if !people {
         columns.extend(["head_label", "relation_label", "tail_label"].map(Column::text));
     }
-    columns.push(Column::number(if people && !calibrated { "score" } else { "probability" }).tone(Tone::Score));
+    columns.push(Column::number("score").tone(Tone::Score));
+    columns.extend((calibrated || !people).then(|| Column::number("probability")));
     for side in ["tail", "head"] {
         columns.push(Column::integer(format!("{side}_rank")));
         if !people {
@@ -46,7 +48,8 @@ pub fn write_scores<W: Write + Send>(
             row.extend(names.map(Cell::from));
             row.extend(labels.map(Cell::from));
         }
-        row.push(s.probability.into());
+        row.push(sigmoid(s.logit).into());
+        row.extend((!people || list.is_calibrated()).then(|| s.probability.into()));
         for side in [&s.as_tail, &s.as_head] {
             row.push(side.rank.into());
             if !people {
