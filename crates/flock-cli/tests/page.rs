@@ -586,11 +586,7 @@ fn a_graph_of_ones_own() {
     browser.wait("window.saved");
     let lines = browser.eval("saved.trim().split('\\r\\n')");
     let lines: Vec<&str> = lines.as_array().unwrap().iter().map(|l| l.as_str().unwrap()).collect();
-    assert!(
-        lines[0].starts_with("rank,rank_among_all,answer,probability,logit,spread,visits,state,reason"),
-        "{}",
-        lines[0]
-    );
+    assert!(lines[0].starts_with("rank,rank_among_all,answer,score,logit,spread,visits,state,reason"), "{}", lines[0]);
     assert!(lines[1].starts_with("1,"), "{}", lines[1]);
     assert!(lines.last().unwrap().contains(",leaf 8,") && lines.last().unwrap().contains(",known,"), "{lines:?}");
     assert!(lines.len() > 31);

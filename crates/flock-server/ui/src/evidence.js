@@ -44,7 +44,8 @@ function words({ chosen, body, explanation, text, link }) {
 // A triple as text that can be cut: head —relation→ tail.
 export const triple = ([head, relation, tail]) => [
   element("span", show(head), { class: "cut" }),
-  element("em", null, {}, " —", element("span", show(relation), { class: "cut" }), "→ "),
+  " ",
+  element("em", null, {}, "—", element("span", show(relation), { class: "cut" }), "→ "),
   element("span", show(tail), { class: "cut" }),
 ];
 

@@ -156,7 +156,8 @@ function choose(link) {
 
 const standing = ({ rank, candidates }) => `${count(rank)} of ${count(candidates)}`;
 // Rounded down: only the best is above all others.
-const above = ({ percentile, reached }) => `above ${Math.floor(100 * percentile) / 100} %${reached ? "" : ", not reached"}`;
+const down = (p) => (p < 99.9 ? Math.floor(10 * p) / 10 : Math.floor(100 * p) / 100);
+const above = ({ percentile, reached }) => `above ${down(percentile)} %${reached ? "" : ", not reached"}`;
 
 function row({ score: s }) {
   const link = list.tripleOf(s);
@@ -181,7 +182,7 @@ function row({ score: s }) {
 // Why a line was not scored, with names that may have been meant.
 function failure(item) {
   const { error, near } = item.failure;
-  const li = element("li", null, {}, ...(item.triple ? [element("b", item.triple.map(show).join(" · ")), ": "] : []), error);
+  const li = element("li", null, {}, ...(item.triple ? [element("b", item.triple.map(show).join(" · "), { title: item.triple.join(" · ") })] : []), error);
   if (near.length) {
     const ways = near.map((name) => {
       return button(show(name), () => {
