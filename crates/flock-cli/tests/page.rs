@@ -1,5 +1,5 @@
-//! The page in a real browser, headless: asking, streaming, reasons, edits, files and their columns, addresses, labels, hostile names,
-//! small screens.
+//! The page in a real browser, headless: asking, streaming, reasons, missing links, scores, edits, files and their columns, addresses,
+//! labels, hostile names, small screens.
 //!
 //! Needs Debian's `chromium` and `chromium-driver`, which `.ci/browser` installs; without them the test says so and passes. With
 //! FLOCK_SCREENSHOTS=DIR pictures are left there.
@@ -164,6 +164,37 @@ impl Browser {
     /// The text of an element.
     fn text(&self, id: &str) -> String {
         self.eval(&format!("document.getElementById('{id}').textContent")).as_str().unwrap().to_string()
+    }
+
+    fn reload(&self) {
+        self.call("POST", &format!("{}/refresh", self.session), &json!({}));
+    }
+
+    fn back(&self) {
+        self.call("POST", &format!("{}/back", self.session), &json!({}));
+    }
+
+    /// Catches what is copied as `copied`, and what is saved as `saved`.
+    fn catch_files(&self) {
+        self.eval(
+            "(Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (t) => { window.copied = t; }}}), \
+             URL.createObjectURL = (b) => { b.text().then((t) => { window.saved = t; }); return '#'; }, 1)",
+        );
+    }
+
+    /// The lines of the file that a button saves.
+    fn saved(&self, button: &str) -> String {
+        self.eval("(window.saved = null, 1)");
+        self.click(button);
+        self.wait("window.saved");
+        self.eval("saved").as_str().unwrap().to_string()
+    }
+
+    /// Waits for the reasons of what is chosen.
+    fn explained(&self) {
+        self.wait(
+            "document.querySelectorAll('#reasons li').length > 0 || /No walk/.test(document.getElementById('share').textContent)",
+        );
     }
 
     fn settled(&self) {
@@ -419,6 +450,18 @@ fn long_names_do_not_widen_the_page() {
         browser.wait("document.querySelectorAll('#problem button').length > 0");
         fits("problem");
         browser.screenshot(&format!("long-problem-{width}"));
+        browser.click("#tab-complete");
+        browser.click("#complete-examples button");
+        browser.wait("/after [0-9,]+ question/.test(document.getElementById('complete-status').textContent)");
+        fits("links");
+        browser.click("#tab-score");
+        browser.eval(&format!(
+            "(document.getElementById('score-text').value = '{head}, {relation}, {tail}\\n{head}yy, in, {tail}', 1)"
+        ));
+        browser.click("#score .primary");
+        browser.wait("/1 triple scored; 1 not/.test(document.getElementById('score-status').textContent)");
+        fits("scores");
+        browser.screenshot(&format!("long-scores-{width}"));
     }
 }
 
@@ -543,11 +586,7 @@ fn a_graph_of_ones_own() {
     browser.wait("window.saved");
     let lines = browser.eval("saved.trim().split('\\r\\n')");
     let lines: Vec<&str> = lines.as_array().unwrap().iter().map(|l| l.as_str().unwrap()).collect();
-    assert!(
-        lines[0].starts_with("rank,rank_among_all,answer,score,logit,spread,visits,state,reason"),
-        "{}",
-        lines[0]
-    );
+    assert!(lines[0].starts_with("rank,rank_among_all,answer,score,logit,spread,visits,state,reason"), "{}", lines[0]);
     assert!(lines[1].starts_with("1,"), "{}", lines[1]);
     assert!(lines.last().unwrap().contains(",leaf 8,") && lines.last().unwrap().contains(",known,"), "{lines:?}");
     assert!(lines.len() > 31);
@@ -649,4 +688,216 @@ fn labels_are_shown_and_scores_are_called_scores() {
     browser.wait("document.getElementById('why-title').textContent === 'Reasons for French Republic'");
     browser.wait("flockPicture.$('node.answer').map((n) => n.data('label'))[0] === 'French Republic'");
     browser.screenshot("labels");
+}
+
+/// The view "Complete": a relation's missing links come as a list; one is explained and asked about; the list can be taken away; its
+/// address opens it again; it can be stopped.
+#[test]
+fn missing_links_are_listed_explained_and_taken_away() {
+    let Some(browser) = Browser::start() else {
+        eprintln!("skipped: chromedriver not found; .ci/browser installs it");
+        return;
+    };
+    let place = Place::new();
+    let models = ["world.tsv", "--model", "entity.safetensors", "--model", "relation.safetensors"];
+    let (_server, address) = serve(&place, &models);
+    browser.go(&address);
+    browser.wait("document.querySelectorAll('#examples button').length === 3");
+    browser.click("#tab-complete");
+    assert_eq!(browser.eval("location.hash"), "#view=complete");
+    let found = "/^[0-9,]+ missing links? after [0-9,]+ questions?/.test(document.getElementById('complete-status').textContent)";
+
+    // A relation, completed as one types; the list fills, and its first link is explained.
+    browser.fill("#complete-relation", "bord");
+    browser.wait("document.querySelectorAll('#complete-relation-list [role=option]').length > 0");
+    browser.keys("#complete-relation", "\u{e015}\u{e007}");
+    assert_eq!(browser.eval("document.getElementById('complete-relation').value"), "borders");
+    browser.click("#complete .primary");
+    browser.wait(found);
+    browser.explained();
+    let rows = "document.querySelectorAll('#links tbody tr').length";
+    assert_eq!(browser.eval(rows), 20);
+    assert_eq!(browser.eval("document.querySelector('#links tbody tr').getAttribute('aria-selected')"), "true");
+    assert_eq!(browser.eval("document.getElementById('evidence').parentElement.id"), "complete-columns");
+    // The number is called what it is, and says so at length; so does the specificity.
+    assert_eq!(browser.eval("document.querySelector('#links th.measure').textContent"), "Score");
+    assert!(browser.text("links-rest").contains("not calibrated"));
+    for word in ["no probability", "both ends"] {
+        let title = browser.eval("document.querySelector('#links th.measure').title");
+        assert!(title.as_str().unwrap().contains(word), "{title}");
+    }
+    let specificity = browser.eval("document.querySelectorAll('#links th')[3].title");
+    assert!(specificity.as_str().unwrap().contains("particular to this head"), "{specificity}");
+    // None of them is known.
+    let known = "[...document.querySelectorAll('#links tbody tr')].some((r) => JSON.parse(r.dataset.name).join() === 'Portugal,borders,Spain')";
+    assert_eq!(browser.eval(known), false);
+
+    // Another link, by keyboard: down a row, then enter.
+    browser.eval("(document.querySelector('#links tbody button').focus(), 1)");
+    browser.keys("#links tbody button", "\u{e015}");
+    assert_eq!(browser.eval("document.activeElement.closest('tr').rowIndex"), 2);
+    browser.click("#links tbody tr:nth-child(2) button");
+    let second = browser.eval("document.querySelector('#links tbody tr:nth-child(2)').dataset.name");
+    assert_eq!(browser.eval("new URLSearchParams(location.hash.slice(1)).get('link')"), second);
+    browser.explained();
+
+    // More rows; those in sight are copied, and all are saved.
+    browser.click("#links-more");
+    browser.wait(&format!("{rows} > 20"));
+    assert_eq!(browser.eval("document.activeElement.closest('tr').rowIndex"), 21);
+    browser.catch_files();
+    let sight = browser.eval(rows).as_u64().unwrap();
+    browser.click("#links-copy");
+    browser.wait("window.copied");
+    assert_eq!(browser.eval("copied.trim().split('\\n').length"), sight + 1);
+    let csv = browser.saved("#links-csv");
+    assert!(csv.starts_with("rank,head,relation,tail,score,specificity,tail_rank,head_rank,"), "{csv}");
+    let json: Value = serde_json::from_str(&browser.saved("#links-json")).unwrap();
+    assert_eq!(json["scope"]["relation"], "borders");
+    assert_eq!(json["links"].as_array().unwrap().len(), csv.trim().lines().count() - 1);
+    browser.screenshot("links");
+
+    // To the question behind it, and back to the list as it was.
+    browser.click("#link button");
+    browser.wait("!document.getElementById('view-ask').hidden");
+    browser.settled();
+    assert_eq!(browser.eval("document.getElementById('relation').value"), "borders");
+    assert_eq!(browser.eval("document.getElementById('evidence').parentElement.id"), "ask-columns");
+    browser.back();
+    browser.wait("!document.getElementById('view-complete').hidden");
+    assert_eq!(browser.eval(rows).as_u64(), Some(sight));
+    // The address opens the same list and the same link.
+    browser.reload();
+    browser.wait(found);
+    assert_eq!(browser.eval("document.getElementById('complete-relation').value"), "borders");
+    browser.wait(&format!("document.querySelector('#links tr[aria-selected=true]')?.dataset.name === {second}"));
+
+    // What is wrong is said, with a way on.
+    browser.fill("#complete-top", "0");
+    browser.click("#complete .primary");
+    browser.wait("/it can be 1 to 1000/.test(document.getElementById('problem').textContent)");
+    browser.fill("#complete-top", "5");
+    browser.fill("#complete-head", "Portgual");
+    browser.keys("#complete-head", "\u{e00c}");
+    browser.click("#complete .primary");
+    browser.wait("document.querySelector('#problem button')");
+    browser.click("#problem button");
+    browser.wait(&format!("document.getElementById('complete-head').value === 'Portugal' && {found} && {rows} === 5"));
+    browser.eval("(document.getElementById('complete-by').value = 'specificity', 1)");
+    browser.eval("(document.getElementById('complete-explain').checked = true, 1)");
+    browser.click("#complete .primary");
+    browser.wait("location.hash.includes('by=specificity') && location.hash.includes('reasons=yes')");
+    browser.wait(&format!("{found} && document.querySelectorAll('#links small:not(.narrow)').length > 0"));
+
+    // A server that has told some links and takes its time: how long is said, and it can be stopped.
+    browser.eval(
+        "(() => { const plain = window.fetch; window.fetch = (path, options) => { if (!String(path).includes('complete/stream')) \
+         return plain(path, options); const reply = {links: [{rank: 1, head: 'Portugal', relation: 'borders', tail: 'France', \
+         logit: 1, probability: 0.7, specificity: 0.5, sides: 'tail', tail_logit: 1, tail_rank: 1, head_logit: null, head_rank: null}], \
+         progress: {asked: 10, planned: 100, left: 90, lacking: 0}, seed: 0, walks: 2, passes: 1, probability_from: 'graph'}; \
+         const body = new ReadableStream({start(c) { c.enqueue(new TextEncoder().encode(`event: links\\ndata: ${JSON.stringify(reply)}\\n\\n`)); \
+         options.signal.addEventListener('abort', () => c.error(options.signal.reason)); }}); \
+         return Promise.resolve(new Response(body)); }; return 1; })()",
+    );
+    browser.fill("#complete-top", "7");
+    browser.click("#complete .primary");
+    browser.wait("/^10 of 100 questions asked, about .* left$/.test(document.getElementById('complete-progress-words').textContent)");
+    assert_eq!(browser.eval(rows), 1);
+    assert_eq!(browser.eval("document.querySelector('#links th.measure').textContent"), "Probability");
+    assert_eq!(browser.eval("document.getElementById('links-take').hidden"), true);
+    browser.click("#complete-stop");
+    browser.wait("/^Stopped after 10 questions/.test(document.getElementById('complete-status').textContent)");
+    assert_eq!(browser.eval("document.getElementById('links-take').hidden"), false);
+    assert_eq!(browser.eval(rows), 1);
+}
+
+/// The view "Score": triples that were picked and pasted, those that cannot be scored with near names, and taking the table away.
+#[test]
+fn triples_are_scored() {
+    let Some(browser) = Browser::start() else {
+        eprintln!("skipped: chromedriver not found; .ci/browser installs it");
+        return;
+    };
+    let place = Place::new();
+    let models = ["world.tsv", "--model", "entity.safetensors", "--model", "relation.safetensors"];
+    let (_server, address) = serve(&place, &models);
+    browser.go(&address);
+    browser.wait("document.querySelectorAll('#examples button').length === 3");
+    browser.click("#tab-score");
+    // Nothing yet.
+    browser.click("#score .primary");
+    browser.wait("/nothing to score/.test(document.getElementById('problem').textContent)");
+
+    // One triple is picked, others are pasted, with tabs and with commas.
+    for (box_, name) in [("head", "Portugal"), ("relation", "borders"), ("tail", "Spain")] {
+        browser.fill(&format!("#score-{box_}"), name);
+        browser.keys(&format!("#score-{box_}"), "\u{e00c}");
+    }
+    browser.click("#score-add");
+    assert_eq!(browser.eval("document.getElementById('score-text').value"), "Portugal\tborders\tSpain\n");
+    assert_eq!(browser.eval("document.getElementById('score-head').value"), "");
+    browser.eval(
+        "(document.getElementById('score-text').value += 'Portugal, borders, \"France\"\\nParis\\tcapital_of\\tFrnace\\nonly two, fields\\n', 1)",
+    );
+    browser.click("#score .primary");
+    let status = "document.getElementById('score-status').textContent";
+    browser.wait(&format!("{status} === '2 triples scored; 2 not: see why below.'"));
+    browser.explained();
+    let cells = |column: u32| {
+        browser.eval(&format!(
+            "[...document.querySelectorAll('#scores tbody tr')].map((r) => r.cells[{column}].textContent)"
+        ))
+    };
+    assert_eq!(cells(4), json!(["known", "new"]));
+    // There are 10 entities. Portugal borders Spain alone, so Spain has 10 candidates, itself among them, and France 9.
+    let tails = cells(2);
+    assert!(tails[0].as_str().unwrap().contains(" of 10above "), "{tails}");
+    assert!(tails[1].as_str().unwrap().contains(" of 9above "), "{tails}");
+    assert_eq!(browser.eval("document.querySelector('#scores th.measure').textContent"), "Score");
+    assert_eq!(browser.eval("document.getElementById('evidence').parentElement.id"), "score-columns");
+    let failed = browser.text("failed-list");
+    assert!(failed.contains("line 4: found 2 fields, expected 3"), "{failed}");
+
+    // A near name puts a triple right, here and in the text.
+    browser.click("#failed-list button");
+    browser.wait(&format!("{status} === '3 triples scored; 1 not: see why below.'"));
+    let text = browser.eval("document.getElementById('score-text').value");
+    assert!(text.as_str().unwrap().contains("Paris\tcapital_of\tFrance\n"), "{text}");
+    assert_eq!(cells(4), json!(["known", "new", "known"]));
+
+    // The least likely first; the table is saved in that order.
+    browser.eval(
+        "(() => { const o = document.getElementById('score-order'); o.value = 'worst'; o.onchange(); return 1; })()",
+    );
+    browser.catch_files();
+    let json: Value = serde_json::from_str(&browser.saved("#scores-json")).unwrap();
+    let logits: Vec<f64> = json["scores"].as_array().unwrap().iter().map(|s| s["logit"].as_f64().unwrap()).collect();
+    assert!(logits.len() == 3 && logits.is_sorted(), "{logits:?}");
+    assert_eq!(json["failed"].as_array().unwrap().len(), 1);
+    let csv = browser.saved("#scores-csv");
+    assert!(csv.starts_with("head,relation,tail,score,tail_rank,tail_candidates,tail_percentile,head_rank,"), "{csv}");
+    assert_eq!(csv.trim().lines().count(), 4);
+    browser.click("#scores-copy");
+    browser.wait("window.copied");
+    browser.screenshot("scores");
+
+    // The address has the triples and the chosen one.
+    browser.click("#scores tbody tr:nth-child(2) button");
+    let chosen = browser.eval("document.querySelector('#scores tbody tr:nth-child(2)').dataset.name");
+    let copied = browser.eval("copied");
+    browser.reload();
+    browser.wait(&format!("{status} === '3 triples scored; 1 not: see why below.'"));
+    browser.wait(&format!("document.querySelector('#scores tr[aria-selected=true]')?.dataset.name === {chosen}"));
+    // A table with names of columns can be pasted whole: head, relation and tail are found in it.
+    browser.eval(&format!("(document.getElementById('score-text').value = {copied}, 1)"));
+    browser.click("#score .primary");
+    browser.wait(&format!("{status} === '3 triples scored.'"));
+    assert!(browser.text("scores-rest").contains("names of columns"));
+
+    // Narrow, and everything one can act on has a name.
+    browser.device(390, 900);
+    browser.wait("document.documentElement.scrollWidth <= window.innerWidth");
+    let nameless = "[...document.querySelectorAll('button, input, textarea, select, a')].filter((e) => !(e.textContent.trim() || \
+                    e.labels?.length || e.getAttribute('aria-label'))).map((e) => e.outerHTML)";
+    assert_eq!(browser.eval(nameless), json!([]));
 }

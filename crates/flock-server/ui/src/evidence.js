@@ -44,7 +44,8 @@ function words({ chosen, body, explanation, text, link }) {
 // A triple as text that can be cut: head —relation→ tail.
 export const triple = ([head, relation, tail]) => [
   element("span", show(head), { class: "cut" }),
-  element("em", null, {}, " —", element("span", show(relation), { class: "cut" }), "→ "),
+  " ",
+  element("em", null, {}, "—", element("span", show(relation), { class: "cut" }), "→ "),
   element("span", show(tail), { class: "cut" }),
 ];
 
@@ -63,6 +64,8 @@ export async function explain(view, query, chosen, { link = false } = {}) {
   const mine = { query, chosen, body, explanation: null, text: "looking for reasons…", link: link ? full : null };
   panels.set(view, mine);
   if (owner === view) words(mine);
+  // The paths of another link would stand under this one's name; those of another answer belong to the same question.
+  if (owner === view && link) picture.draw(mine);
   try {
     mine.explanation = await reasons.fetchReasons(body);
     mine.text = "";

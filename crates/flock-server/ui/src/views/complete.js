@@ -125,11 +125,11 @@ const near = (error) =>
 
 function finish(reply) {
   Object.assign(now, { reply, working: null });
-  const { asked, left } = reply.progress;
+  const { asked, left, lacking } = reply.progress;
   const found = reply.links.length ? plural(reply.links.length, "missing link") : "No missing link was found";
   say(
-    left
-      ? `${found} after ${plural(asked, "question")}. The server's time was up: it asked the most promising ones first and left ${count(left)} out. Narrow the search, or run flock-kg complete, which has no such limit.`
+    left + lacking
+      ? `${found} after ${plural(asked, "question")}. The server's time was up: it asked the most promising ones first and left ${count(left + lacking)} out. Narrow the search, or run flock-kg complete, which has no such limit.`
       : `${found} after ${plural(asked, "question")}.`,
   );
   settle();

@@ -10,7 +10,7 @@ import { show, whole } from "../names.js";
 import { problem } from "../problem.js";
 import * as rows from "../rows.js";
 import { PLACES, state } from "../state.js";
-import { namedColumns, parse } from "../table.js";
+import { namedColumns } from "../table.js";
 
 const FIRST = 50, MORE = 50, FAILED = 10;
 const AT_ONCE = 4; // triples in the first request; later ones have as many as take about STEP
@@ -23,9 +23,20 @@ const now = { items: [], header: false, text: null, reply: null, working: null, 
 
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
+// The fields of a line with commas. People write a space after them, before quotes too.
+function commas(line) {
+  const field = /\s*(?:"((?:[^"]|"")*)"\s*|([^,]*))(,|$)/y;
+  const fields = [];
+  for (let m; (m = field.exec(line)); ) {
+    fields.push(m[1] === undefined ? m[2] : m[1].replaceAll('""', '"'));
+    if (!m[3]) break;
+  }
+  return fields;
+}
+
 // The lines of a text. A header with names of columns says where head, relation and tail are.
 function read(text) {
-  const fieldsOf = (line) => (line.includes("\t") ? line.split("\t") : parse(line, ",")[0] || []).map((f) => f.trim());
+  const fieldsOf = (line) => (line.includes("\t") ? line.split("\t") : commas(line)).map((f) => f.trim());
   const lines = text.split(/\r?\n/).map((line, i) => ({ line, number: i + 1 })).filter(({ line }) => line.trim());
   const named = lines.length > 1 ? namedColumns(fieldsOf(lines[0].line)) : null;
   const items = lines.slice(named ? 1 : 0).map(({ line, number }) => {
@@ -93,7 +104,7 @@ async function work() {
       const from = performance.now();
       const { scores, failed, ...reply } = await post("score", { triples: some.map((item) => item.triple) }, mine.signal);
       if (now.working !== mine) return;
-      size = Math.max(1, Math.min(4 * size, Math.round((some.length * STEP) / (performance.now() - from))));
+      size = Math.max(2, Math.min(4 * size, Math.round((some.length * STEP) / (performance.now() - from))));
       let next = 0;
       for (const item of some) {
         item.failure = failed.find((f) => same(f.triple, item.triple)) || null;
@@ -144,7 +155,9 @@ function choose(link) {
 }
 
 const standing = ({ rank, candidates }) => `${count(rank)} of ${count(candidates)}`;
-const above = ({ percentile, reached }) => `above ${percentile.toFixed(1)} %${reached ? "" : ", not reached"}`;
+// Rounded down: only the best is above all others.
+const down = (p) => (p < 99.9 ? Math.floor(10 * p) / 10 : Math.floor(100 * p) / 100);
+const above = ({ percentile, reached }) => `above ${down(percentile)} %${reached ? "" : ", not reached"}`;
 
 function row({ score: s }) {
   const link = list.tripleOf(s);
@@ -169,7 +182,7 @@ function row({ score: s }) {
 // Why a line was not scored, with names that may have been meant.
 function failure(item) {
   const { error, near } = item.failure;
-  const li = element("li", null, {}, ...(item.triple ? [element("b", item.triple.map(show).join(" · ")), ": "] : []), error);
+  const li = element("li", null, {}, ...(item.triple ? [element("b", item.triple.map(show).join(" · "), { title: item.triple.join(" · ") })] : []), error);
   if (near.length) {
     const ways = near.map((name) => {
       return button(show(name), () => {
@@ -295,6 +308,11 @@ export const view = {
   },
   start(go) {
     $("score").addEventListener("submit", (e) => {
+      e.preventDefault();
+      score();
+    });
+    $("score-text").addEventListener("keydown", (e) => {
+      if (e.key !== "Enter" || !(e.ctrlKey || e.metaKey)) return;
       e.preventDefault();
       score();
     });
