@@ -242,7 +242,7 @@ fn alike_paths_are_one_reason() {
     // The first reason is hidden whole: all 24 edges of its twelve paths.
     assert_eq!((&reasons[0]["paths"], found["deletion"]["edges"].as_array().unwrap().len()), (&json!(12), 24));
     let out = explain(&["--no-check", "--svg", "why.svg"]).ok();
-    assert!(out.contains("  12 paths: uses · treats\n                 A —uses→ m"), "{out}");
+    assert!(out.contains("  12 paths: uses · treats\n                A —uses→ m"), "{out}");
     assert!(std::fs::read_to_string(place.path("why.svg")).unwrap().contains(">12 paths</text>"));
     // Longer ones are counted, and listed on request.
     assert!(found["longer"].as_u64().unwrap() > 0 && out.contains("more hops than are listed (share 0."), "{out}");
