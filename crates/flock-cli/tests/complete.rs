@@ -42,7 +42,8 @@ fn every_format_lists_the_same_links() {
     let csv = complete(&place, &["--top", "6", "--output", "csv"]).fine();
     assert_eq!(csv.out.lines().count(), 7);
     assert!(
-        csv.out.starts_with("rank,head,relation,tail,head_label,relation_label,tail_label,score,probability,specificity,")
+        csv.out
+            .starts_with("rank,head,relation,tail,head_label,relation_label,tail_label,score,probability,specificity,")
     );
     let table = complete(&place, &["--top", "6", "--explain"]).fine();
     assert!(table.out.lines().next().unwrap().contains("tail_rank") && table.out.contains("reason"));

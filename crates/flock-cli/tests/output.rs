@@ -364,8 +364,12 @@ fn what_rdf_has_besides_triples_is_said() {
     let ran = place.run(&["info", "g.ttl", "--model", "entity.safetensors", "--language", "de,en"]);
     assert_eq!(ran.err, "note: g.ttl: left out: 8 literals (size 3, age 2, note 2, …)\n");
     let out = ran.fine().out;
-    assert!(out.contains("triples        2; literals skipped: 8\nlabels         1 of 2 entities, 0 of 1 relations\n"), "{out}");
-    let rest = [":age", ":note", ":id"].iter().zip([2, 2, 1]).map(|(name, count)| format!("               {count}  {name}\n"));
+    assert!(
+        out.contains("triples        2; literals skipped: 8\nlabels         1 of 2 entities, 0 of 1 relations\n"),
+        "{out}"
+    );
+    let rest =
+        [":age", ":note", ":id"].iter().zip([2, 2, 1]).map(|(name, count)| format!("               {count}  {name}\n"));
     assert!(out.contains(&format!("literals       3  :size\n{}", rest.collect::<String>())), "{out}");
     place.write("g.trig", "@prefix : <http://e.org/> .\n:g { :a :r :b } :h { :b :r :a }\n");
     let ran = place.run(&["info", "g.trig", "--model", "entity.safetensors"]);

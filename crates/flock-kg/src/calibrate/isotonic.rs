@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 /// The least samples in a group, and the most groups.
 const GROUP: usize = 10;
 const GROUPS: usize = 40;
+/// Mean logits that are nearer than this are equal: sums of weighted logits are not exact.
+const ROUNDING: f64 = 1e-9;
 
 /// An ascending map from logit to probability. Between knots it is a straight line. Above the highest knot it is level: more
 /// than was seen to be true is not claimed. Below the lowest knot it goes on falling as σ does: the log-odds fall by one with
@@ -25,19 +27,24 @@ struct Block {
 }
 
 impl Block {
+    /// Its mean logit.
+    fn logit(&self) -> f64 {
+        self.logits / self.count
+    }
+
     /// The share of hits, so that no single one makes a certainty (the mean of Jeffreys' posterior).
     fn share(&self) -> f64 {
         (self.hits + 0.5) / (self.count + 1.0)
     }
 }
 
-/// Pools neighbours until `share` ascends.
+/// Pools neighbours until `share` ascends. Blocks of one logit are one knot, or the map would have two values there.
 fn pool(blocks: impl Iterator<Item = Block>, share: impl Fn(&Block) -> f64) -> Vec<Block> {
     let mut pooled: Vec<Block> = Vec::new();
     for block in blocks {
         pooled.push(block);
         while let [.., a, b] = pooled[..]
-            && share(&a) >= share(&b)
+            && (share(&a) >= share(&b) || b.logit() - a.logit() < ROUNDING)
         {
             pooled.truncate(pooled.len() - 2);
             pooled.push(Block { count: a.count + b.count, logits: a.logits + b.logits, hits: a.hits + b.hits });
@@ -68,7 +75,7 @@ impl Isotonic {
         });
         let ascending = pool(groups, |block| block.hits / block.count);
         let blocks = pool(ascending.into_iter(), Block::share);
-        Isotonic { knots: blocks.iter().map(|b| (b.logits / b.count, b.share())).collect() }
+        Isotonic { knots: blocks.iter().map(|b| (b.logit(), b.share())).collect() }
     }
 
     /// The probability at a logit.
@@ -129,6 +136,14 @@ mod tests {
         let plain: Vec<(f64, bool)> = samples.iter().map(|s| (s.0, s.1)).collect();
         let alike = samples.iter().map(|s| (s.0, s.1, 1.0)).collect();
         assert_eq!(Isotonic::fit(&plain), Isotonic::fit_weighted(alike));
+    }
+
+    #[test]
+    fn one_logit_has_one_value() {
+        // Ties are sorted as they come: ten misses, ten hits, all at logit 1. Together 10 of 20.
+        let tied: Vec<(f64, bool)> = (0..20).map(|i| (1.0, i >= 10)).collect();
+        let map = Isotonic::fit(&tied);
+        assert!(map.is_sound() && map.at(1.0) == 10.5 / 21.0, "{map:?}");
     }
 
     #[test]
