@@ -331,8 +331,8 @@ fn several_files_make_one_graph() {
         ]
     );
     assert_eq!(ask(&["parts/a.tsv", "--with", "parts/b.csv"]).out, whole.out);
-    let info = place.run(&["info", "parts/a.tsv", "parts/b.csv", "--json", "--model", "entity.safetensors"]).ok();
-    let info: serde_json::Value = serde_json::from_str(&info).unwrap();
+    let info = place.run(&["info", "parts/a.tsv", "parts/b.csv", "--json", "--model", "entity.safetensors"]);
+    let info: serde_json::Value = serde_json::from_str(&info.out).unwrap();
     assert_eq!(info["files"][1]["file"], "parts/b.csv");
     assert_eq!(
         info["files"][1]["columns"],

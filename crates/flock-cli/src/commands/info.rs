@@ -76,6 +76,7 @@ struct GraphShape {
     triples: usize,
     duplicates: u64,
     literals: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     literals_by_relation: Vec<LiteralCount>,
     skipped: u64,
     degree: Degrees,
