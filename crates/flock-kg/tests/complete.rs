@@ -43,7 +43,7 @@ fn links_are_new_and_asked_for_from_both_ends() {
         assert_eq!(link.logit, (tails.logit + heads.logit) / 2.0);
         assert!((0.0..=1.0).contains(&link.specificity) && (0.0..=1.0).contains(&link.probability));
     }
-    assert!(list.links.windows(2).all(|w| w[0].logit >= w[1].logit));
+    assert!(list.links.windows(2).all(|w| w[0].specificity >= w[1].specificity));
 }
 
 #[test]

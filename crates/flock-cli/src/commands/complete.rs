@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use flock_kg::complete::{
     StateError, link_columns, write_link, write_links,
 };
 use flock_kg::records::grouped;
-use flock_kg::{Graph, Inquiry};
+use flock_kg::{AskError, Graph, Inquiry};
 use serde::Serialize;
 
 use crate::shared::calibrations;
@@ -20,9 +20,9 @@ use crate::shared::failure::{Failure, error, json};
 use crate::shared::interrupt::on_interrupt;
 use crate::shared::load::{self, GraphArgs};
 use crate::shared::models::ModelArgs;
-use crate::shared::output::OutputArgs;
+use crate::shared::output::{OutputArgs, Records, println};
 use crate::shared::parse;
-use crate::shared::progress::{CountBar, spoken};
+use crate::shared::progress::{CountBar, patiently, spoken};
 
 /// How often the state is written.
 const EVERY_STATE: Duration = Duration::from_secs(10);
@@ -44,7 +44,7 @@ Questions are asked about pairs of an entity and a relation; each scores all ans
 come first. A link that is listed has been asked for from both ends, as the tail of (head, relation, ?) and as the head of \
 (?, relation, tail); its score is that of the mean of the two logits. tail_rank and head_rank are its ranks in these two questions \
 among all that the graph does not have. specificity is its share of the odds among all answers, as the geometric mean of both \
-questions: entities that score high everywhere have a low one (--rank-by specificity puts the particular links first).
+questions: entities that score high everywhere have a low one. Links are ranked by it, or with --rank-by score by the score.
 
 With --out (or --state) the work is written down every ten seconds. After a kill, the same command goes on where it was. Without \
 a budget, the list does not depend on threads, interruptions or luck: the same graph, seed and options give the same list.")]
@@ -70,8 +70,8 @@ pub struct CompleteArgs {
     /// Questions that look for links: tails, heads, both. Whichever they are, listed links are asked for from both ends
     #[arg(long, value_name = "WHICH", default_value_t = Search::Both)]
     pub search: Search,
-    /// What links are ranked by: score, specificity
-    #[arg(long, value_name = "WHAT", default_value_t = RankBy::Score)]
+    /// What links are ranked by: specificity, score
+    #[arg(long, value_name = "WHAT", default_value_t = RankBy::Specificity)]
     pub rank_by: RankBy,
     /// Order of the questions: expected (most missing links first), random (to compare with)
     #[arg(long, value_name = "ORDER", default_value_t = Order::Expected, hide = true)]
@@ -89,7 +89,7 @@ pub struct CompleteArgs {
     #[arg(long, value_name = "I/N", value_parser = shard)]
     pub shard: Option<(u32, u32)>,
     /// Write each link as soon as both of its ends were asked for and it is among the best so far, instead of a list at the end
-    #[arg(long)]
+    #[arg(long, conflicts_with = "explain")]
     pub stream: bool,
     /// Keep the work here, to go on after an interruption [default: FILE.state with --out FILE]
     #[arg(long, value_name = "FILE")]
@@ -156,16 +156,15 @@ pub fn run(args: CompleteArgs) -> Result<(), Failure> {
     if let Some(path) = &path
         && let Some(state) = CompletionState::read(path).map_err(error)?
     {
-        spent = Duration::from_secs_f64(state.seconds.max(0.0));
+        spent = Duration::from_secs_f64(state.seconds);
         let resumed = inquiry.resume(&mut work, state).map_err(error)?;
         resumed.map_err(|e| other_state(path, &e))?;
         say!("note: {}: going on after {} questions", path.display(), grouped(work.progress().asked as u64));
     }
     let mut stream = match args.stream {
-        true => Some((args.output.records(columns(&args, false))?, HashSet::new())),
+        true => Some(LinkStream::new(&args, &inquiry.links(&work).map_err(error)?)?),
         false => None,
     };
-
     let (begin, mut written) = (Instant::now(), Instant::now());
     let bar = CountBar::new("questions", None);
     let step = inquiry.step_size().map_err(error)?;
@@ -176,7 +175,7 @@ pub fn run(args: CompleteArgs) -> Result<(), Failure> {
         state.seconds = (spent + begin.elapsed()).as_secs_f64();
         state.write(path).map_err(error)
     };
-    let mut in_time = true;
+    let (mut in_time, mut interrupted) = (true, false);
     loop {
         let progress = work.progress();
         let elapsed = begin.elapsed();
@@ -185,6 +184,7 @@ pub fn run(args: CompleteArgs) -> Result<(), Failure> {
         let reserve = Duration::from_secs_f64(rate * progress.lacking as f64);
         let hurry = args.budget.is_some_and(|budget| spent + elapsed + reserve >= budget);
         if stop.load(Ordering::Relaxed) {
+            interrupted = true;
             break;
         }
         if args.budget.is_some_and(|budget| spent + elapsed >= budget) {
@@ -198,22 +198,8 @@ pub fn run(args: CompleteArgs) -> Result<(), Failure> {
         let progress = work.progress();
         let now = progress.asked - asked_before;
         bar.set(now as u64, (now + progress.left + progress.lacking) as u64);
-        if let Some((records, seen)) = &mut stream {
-            let list = inquiry.links(&work).map_err(error)?;
-            for link in list.links.iter().filter(|l| l.sides == Sides::Both) {
-                if seen.insert(link.triple().map(str::to_string)) {
-                    let people = is_for_people(&args);
-                    write_link(
-                        records.writer(),
-                        link,
-                        list.probability_from,
-                        &|name| show(&list, name),
-                        false,
-                        people,
-                    )?;
-                }
-            }
-            records.flush()?;
+        if let Some(stream) = &mut stream {
+            stream.write(&inquiry.links(&work).map_err(error)?)?;
         }
         if written.elapsed() >= EVERY_STATE {
             keep(&work)?;
@@ -222,7 +208,6 @@ pub fn run(args: CompleteArgs) -> Result<(), Failure> {
     }
     bar.end();
     keep(&work)?;
-    let interrupted = stop.load(Ordering::Relaxed);
     let progress = work.progress();
     if interrupted {
         match &path {
@@ -231,19 +216,26 @@ pub fn run(args: CompleteArgs) -> Result<(), Failure> {
         }
     } else if !in_time {
         say!(
-            "note: time was up with {} of {} questions left",
+            "note: time was up with {} of {} questions left{}",
             grouped(progress.left as u64),
-            grouped(progress.planned as u64)
+            grouped(progress.planned as u64),
+            if path.is_some() { "; hint: the same command with a longer --budget goes on" } else { "" }
         );
     }
     match stream {
-        Some((records, _)) => records.finish()?,
+        Some(stream) => stream.finish()?,
         None => {
-            let explained = inquiry.reasons(args.explain);
-            let bar = args.explain.then(|| CountBar::new("links", None));
-            let list = explained.links(&work).map_err(error)?;
-            bar.iter().for_each(CountBar::end);
-            write(&args, &list)?;
+            let explained = inquiry.reasons(args.explain).cancel(&stop);
+            let links = || explained.links(&work);
+            let list = if args.explain { patiently("looking for reasons", links) } else { links() };
+            let list = match list {
+                Err(AskError::Cancelled) => {
+                    say!("note: stopped while looking for reasons: the list is without them");
+                    explained.reasons(false).links(&work)
+                }
+                list => list,
+            };
+            write(&args, &list.map_err(error)?)?;
         }
     }
     // A list that is whole needs no state; one that time has cut short may be taken up with more of it.
@@ -251,6 +243,44 @@ pub fn run(args: CompleteArgs) -> Result<(), Failure> {
         path.iter().for_each(|path| _ = std::fs::remove_file(path));
     }
     if interrupted { Err(Failure::Reported) } else { Ok(()) }
+}
+
+/// Links as they are found, each once.
+struct LinkStream {
+    records: Records,
+    seen: HashSet<[String; 3]>,
+    people: bool,
+}
+
+impl LinkStream {
+    /// Begins with what there is. `list` also says what the probabilities are.
+    fn new(args: &CompleteArgs, list: &Links<'_>) -> Result<LinkStream, Failure> {
+        warn_unused(args, list);
+        let records = args.output.records(columns(args, list.is_calibrated()))?;
+        let mut stream = LinkStream { records, seen: HashSet::new(), people: is_for_people(args) };
+        stream.write(list)?;
+        Ok(stream)
+    }
+
+    fn write(&mut self, list: &Links<'_>) -> Result<(), Failure> {
+        for link in list.links.iter().filter(|l| l.sides == Sides::Both) {
+            if self.seen.insert(link.triple().map(str::to_string)) {
+                let (show, from) = (|name: &str| show(list, name), list.probability_from);
+                write_link(self.records.writer(), link, from, &show, false, self.people)?;
+            }
+        }
+        self.records.flush()
+    }
+
+    fn finish(self) -> Result<(), Failure> {
+        self.records.finish()
+    }
+}
+
+fn warn_unused(args: &CompleteArgs, list: &Links<'_>) {
+    if let Some(why) = &list.calibration_unused {
+        calibrations::warn_unused(args.calibration.as_deref(), &args.graph.graph, why);
+    }
 }
 
 fn options(args: &CompleteArgs, graph: &Graph) -> Result<CompleteOptions, Failure> {
@@ -293,9 +323,7 @@ fn show(list: &Links<'_>, name: &str) -> String {
 }
 
 fn write(args: &CompleteArgs, list: &Links<'_>) -> Result<(), Failure> {
-    if let Some(why) = &list.calibration_unused {
-        calibrations::warn_unused(args.calibration.as_deref(), &args.graph.graph, why);
-    }
+    warn_unused(args, list);
     if args.json {
         let mut out = args.output.text()?;
         writeln!(out, "{}", json(list)?)?;
@@ -313,6 +341,7 @@ struct Forecast<'a> {
     beyond: usize,
     seconds_per_question: f64,
     seconds: f64,
+    other_ends: usize,
     places: Vec<ForecastPlace<'a>>,
 }
 
@@ -343,41 +372,42 @@ fn dry_run(args: &CompleteArgs, graph: &Graph, inquiry: &Inquiry<'_>, work: &mut
     let begin = Instant::now();
     let tried = inquiry.advance(work, TRIED, false).map_err(error)?;
     let per_question = begin.elapsed().as_secs_f64() / tried.max(1) as f64;
-    // What the best links lack comes on top: at most two questions for each.
-    let most = questions + 2 * (args.top as usize).min(questions);
+    // Each link of the list may lack its other end.
+    let entities = graph.topology().num_nodes() as usize;
+    let other_ends = (args.top as usize).min(questions.saturating_mul(entities));
     let forecast = Forecast {
         questions,
         beyond: work.beyond(),
         seconds_per_question: per_question,
         seconds: per_question * questions as f64,
+        other_ends,
         places,
     };
-    let mut out = io::stdout().lock();
     if args.json {
-        writeln!(out, "{}", json(&forecast)?)?;
-        return Ok(out.flush()?);
+        return println(&json(&forecast)?);
     }
     let time = |count: usize| spoken(Duration::from_secs_f64(per_question * count as f64));
-    writeln!(
-        out,
-        "{} questions, about {} here; with the other ends of the best links at most {} questions, about {}",
+    let mut words = format!(
+        "{} questions, about {} here, and up to about {} more ({}) for the other ends of the best links",
         grouped(questions as u64),
         time(questions),
-        grouped(most as u64),
-        time(most)
-    )?;
+        grouped(other_ends as u64),
+        time(other_ends)
+    );
     if forecast.beyond > 0 {
-        writeln!(
-            out,
-            "{} more would be worth asking, beyond the most that are planned",
-            grouped(forecast.beyond as u64)
-        )?;
+        let beyond = grouped(forecast.beyond as u64);
+        words += &format!("\n{beyond} more would be worth asking, beyond the most that are planned");
     }
     if let Some(budget) = args.budget {
         let in_time = (budget.as_secs_f64() / per_question.max(1e-9)) as usize;
-        writeln!(out, "{} of them fit into {}", grouped(in_time.min(questions) as u64), spoken(budget))?;
+        words += &format!("\n{} of them fit into {}", grouped(in_time.min(questions) as u64), spoken(budget));
     }
-    drop(out);
+    // Beside a table people read them; a file of records is for programs.
+    if is_for_people(args) && args.output.out.is_none() {
+        println(&words)?
+    } else {
+        say!("{words}")
+    }
     use flock_kg::records::{Cell, Column};
     let columns = vec![
         Column::text("relation"),

@@ -7,6 +7,7 @@ use flock_kg::records::OutputFormat;
 
 use crate::shared::failure::{Failure, error};
 use crate::shared::output::OutputArgs;
+use crate::shared::parse;
 
 /// Arguments of `merge`.
 #[derive(clap::Args, Debug)]
@@ -22,10 +23,10 @@ pub struct MergeArgs {
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Links to list
-    #[arg(long, short = 'k', value_name = "K", default_value_t = 1000)]
+    #[arg(long, short = 'k', value_name = "K", default_value = "1000", value_parser = parse::positive)]
     pub top: usize,
-    /// What links are ranked by: score, specificity
-    #[arg(long, value_name = "WHAT", default_value_t = RankBy::Score)]
+    /// What links are ranked by: specificity, score
+    #[arg(long, value_name = "WHAT", default_value_t = RankBy::Specificity)]
     pub rank_by: RankBy,
     #[command(flatten)]
     pub output: OutputArgs,

@@ -101,8 +101,8 @@ pub fn run(args: ScoreArgs) -> Result<(), Failure> {
         inquiry = inquiry.walks(walks);
     }
     let (triples, failed) = triples(&args, &graph)?;
-    let journal = args.output.out.as_deref().map(journal_path);
-    let (mut scored, interrupted) = score(&inquiry, &triples, journal.as_deref(), &stop)?;
+    let path = args.output.out.as_deref().map(journal_path);
+    let (mut scored, journal, interrupted) = score(&inquiry, &triples, path.as_deref(), &stop)?;
     if args.existing {
         scored.sort_by(|a, b| a.logit().total_cmp(&b.logit()));
     }
@@ -120,6 +120,10 @@ pub fn run(args: ScoreArgs) -> Result<(), Failure> {
         let mut records = args.output.records(score_columns(people, list.is_calibrated()))?;
         write_scores(records.writer(), &list, people)?;
         records.finish()?;
+    }
+    // What was scored is kept until the list is written.
+    if let (Some(journal), false) = (journal, interrupted) {
+        journal.remove().map_err(error)?;
     }
     if failed > 0 {
         say!("error: {failed} triples could not be scored");
@@ -168,7 +172,7 @@ fn score(
     triples: &[Triple],
     journal: Option<&Path>,
     stop: &std::sync::atomic::AtomicBool,
-) -> Result<(Vec<ScoredTriple>, bool), Failure> {
+) -> Result<(Vec<ScoredTriple>, Option<Journal>, bool), Failure> {
     let settings = inquiry.score_settings(triples).map_err(error)?;
     let (mut journal, mut scored) = match journal {
         Some(path) => {
@@ -204,8 +208,6 @@ fn score(
             Some(_) => say!("note: stopped early: the same command goes on"),
             None => say!("note: stopped early; hint: with --out FILE the same command would go on"),
         }
-    } else if let Some(journal) = journal {
-        journal.remove().map_err(error)?;
     }
-    Ok((scored, interrupted))
+    Ok((scored, journal, interrupted))
 }

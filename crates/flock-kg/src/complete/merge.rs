@@ -1,7 +1,7 @@
 //! One list from the lists of several shards, or of several relations.
 //!
 //! Each shard has asked for its best links from both ends, so a link has the same numbers wherever it was found. A link that is in
-//! several lists counts once; if only one of them has both sides, that one counts.
+//! several lists counts once: the one with both sides, or else both ends joined.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,6 +10,7 @@ use std::path::Path;
 
 use super::records::LinkRecord;
 use super::{RankBy, Sides};
+use crate::calibrate::sigmoid;
 use crate::records::OutputFormat;
 
 /// Why lists cannot be merged.
@@ -85,13 +86,28 @@ pub fn read_links(path: &Path) -> Result<Vec<LinkRecord>, MergeError> {
     }
 }
 
+/// Joins what two lists have from the two ends of a link. Its probability is the mean: the logit's own is not known here.
+fn join(kept: &mut LinkRecord, other: LinkRecord) {
+    kept.tail_logit = kept.tail_logit.or(other.tail_logit);
+    kept.tail_rank = kept.tail_rank.or(other.tail_rank);
+    kept.head_logit = kept.head_logit.or(other.head_logit);
+    kept.head_rank = kept.head_rank.or(other.head_rank);
+    kept.logit = (kept.logit + other.logit) / 2.0;
+    kept.score = sigmoid(kept.logit);
+    kept.probability = (kept.probability + other.probability) / 2.0;
+    kept.specificity = (kept.specificity * other.specificity).sqrt();
+    kept.sides = Sides::Both;
+    kept.reason = kept.reason.take().or(other.reason);
+}
+
 /// The best `top` links of several lists, the best first and ranked anew.
 pub fn merge(lists: impl IntoIterator<Item = Vec<LinkRecord>>, by: RankBy, top: usize) -> Vec<LinkRecord> {
     let mut all: HashMap<[String; 3], LinkRecord> = HashMap::new();
     for link in lists.into_iter().flatten() {
         let key = [&link.head, &link.relation, &link.tail].map(String::clone);
-        match all.get(&key) {
-            Some(kept) if kept.sides == Sides::Both || link.sides != Sides::Both => {}
+        match all.get_mut(&key) {
+            Some(kept) if kept.sides == Sides::Both || link.sides == kept.sides => {}
+            Some(kept) if link.sides != Sides::Both => join(kept, link),
             _ => _ = all.insert(key, link),
         }
     }

@@ -28,8 +28,8 @@ pub use merge::{MergeError, merge, read_links};
 
 pub use pool::{Candidate, SideScore};
 pub use records::{LinkRecord, link_columns, write_link, write_links};
-pub(crate) use state::fingerprint;
 pub use state::{CompletionState, StateError};
+pub(crate) use state::{fingerprint, ordered_fingerprint};
 pub use work::{MOST_QUESTIONS, PlaceOutline};
 
 use std::collections::{HashSet, VecDeque};
@@ -87,9 +87,9 @@ pub enum Search {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum RankBy {
     /// The mean logit of both sides.
-    #[default]
     Score,
     /// The share of the odds on both sides.
+    #[default]
     Specificity,
 }
 
@@ -218,6 +218,7 @@ pub struct Completion {
     wave: usize, // how far the work list is asked before sides are completed again
     confirm: VecDeque<Pair>,
     asked: HashSet<Pair>,
+    again: HashSet<Pair>, // asked once more, for links that came after the first time
     pool: Pool,
 }
 
@@ -240,8 +241,16 @@ impl Completion {
     pub fn new(topology: &Topology, options: CompleteOptions) -> Completion {
         let work = work::plan(topology, &options);
         let pool = Pool::new(options.rank_by, capacity(&options));
-        let mut completion =
-            Completion { options, work, next: 0, wave: 0, confirm: VecDeque::new(), asked: HashSet::new(), pool };
+        let mut completion = Completion {
+            options,
+            work,
+            next: 0,
+            wave: 0,
+            confirm: VecDeque::new(),
+            asked: HashSet::new(),
+            again: HashSet::new(),
+            pool,
+        };
         completion.wave = completion.wave_size();
         completion
     }
@@ -291,6 +300,9 @@ impl Completion {
             while questions.len() < count
                 && let Some(pair) = self.confirm.pop_front()
             {
+                if self.asked.contains(&pair) {
+                    self.again.insert(pair);
+                }
                 questions.push(pair);
             }
             let end = if hurry || !questions.is_empty() { self.next } else { self.wave.min(self.work.pairs.len()) };
@@ -305,7 +317,8 @@ impl Completion {
         questions
     }
 
-    /// The questions that the links of the list lack, those of the best links first.
+    /// The questions that the links of the list lack, those of the best links first. None is asked a third time, so that there is an
+    /// end.
     fn lacking(&self) -> Vec<Pair> {
         let (mut found, mut seen) = (Vec::new(), HashSet::new());
         for c in self.pool.best(self.options.top) {
@@ -314,7 +327,7 @@ impl Completion {
                 (c.as_tail, Pair { relation, entity: head }),
                 (c.as_head, Pair { relation: self.inverse(relation), entity: tail }),
             ] {
-                if side.is_none() && seen.insert(pair) {
+                if side.is_none() && !self.again.contains(&pair) && seen.insert(pair) {
                     found.push(pair);
                 }
             }

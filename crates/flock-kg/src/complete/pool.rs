@@ -157,12 +157,17 @@ impl Pool {
         Pool { by, capacity: capacity.max(1), candidates: HashMap::new(), floor: f64::NEG_INFINITY }
     }
 
-    /// A pool with what another one had.
-    pub fn with(by: RankBy, capacity: usize, candidates: Vec<Candidate>) -> Pool {
+    /// A pool with what another one had, and its floor.
+    pub fn with(by: RankBy, capacity: usize, candidates: Vec<Candidate>, floor: Option<f64>) -> Pool {
         let mut pool = Pool::new(by, capacity);
         pool.candidates = candidates.into_iter().map(|c| (c.triple, c)).collect();
-        pool.cut();
+        pool.floor = floor.unwrap_or(f64::NEG_INFINITY);
         pool
+    }
+
+    /// What a new candidate must reach, if there is a limit already.
+    pub fn floor(&self) -> Option<f64> {
+        self.floor.is_finite().then_some(self.floor)
     }
 
     /// Takes in one side of a link that is in the pool, or that is as good as what is in it. Tells whether better ones alone

@@ -129,7 +129,13 @@ impl<'a> Inquiry<'a> {
         for ([head, relation], places) in questions {
             let tails = Candidates::new(places.iter().map(|&i| links[i].tail));
             let again = self.copy().among_candidates(tails).reasons(true).top(0);
-            for answer in again.ask([head, relation, "?"])? {
+            let answers = match again.ask([head, relation, "?"]) {
+                Err(AskError::Cancelled) => return Err(AskError::Cancelled),
+                // An entity that is called ? cannot be asked about by name; its links have no reason.
+                Err(_) => continue,
+                Ok(answers) => answers,
+            };
+            for answer in answers {
                 for &i in &places {
                     if links[i].tail == answer.name {
                         links[i].reason = answer.reason.clone();

@@ -25,7 +25,9 @@ pub struct CompletionState {
     wave: usize,
     confirm: Vec<[u32; 2]>,
     asked_early: Vec<[u32; 2]>, // besides those of the work list before `next`
+    asked_again: Vec<[u32; 2]>,
     pool: Vec<Candidate>,
+    floor: Option<f64>,
     /// Seconds that have gone into it.
     pub seconds: f64,
 }
@@ -87,6 +89,9 @@ impl CompletionState {
             Ok(state) => state,
             Err(e) => return Err(wrong(format!("found {e}"))),
         };
+        if !(0.0..1e12).contains(&state.seconds) {
+            return Err(wrong(format!("found {} seconds", state.seconds)));
+        }
         if state.version != VERSION {
             return Err(wrong(format!("found version {}", state.version)));
         }
@@ -112,6 +117,14 @@ pub(crate) fn fingerprint(triples: impl Iterator<Item = Triple>) -> u64 {
     triples.map(hash).fold(0, u64::wrapping_add)
 }
 
+/// The same, for triples whose order counts.
+pub(crate) fn ordered_fingerprint(triples: impl Iterator<Item = Triple>) -> u64 {
+    (0u64..).zip(triples).fold(0, |sum, (place, triple)| {
+        let one = fingerprint(std::iter::once(triple)) ^ place.wrapping_mul(0xd6e8_feb8_6659_fd93);
+        (sum ^ one).rotate_left(23).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    })
+}
+
 fn settings(topology: &Topology, model: &ModelName, ask: &Ask, options: &CompleteOptions) -> Settings {
     let sum = fingerprint(topology.triples());
     Settings {
@@ -132,6 +145,8 @@ impl Completion {
         let listed: std::collections::HashSet<Pair> = self.work.pairs[..self.next].iter().copied().collect();
         early.retain(|pair| !listed.contains(pair));
         early.sort_unstable();
+        let mut again: Vec<Pair> = self.again.iter().copied().collect();
+        again.sort_unstable();
         let ids = |pair: &Pair| [pair.relation, pair.entity];
         CompletionState {
             version: VERSION,
@@ -140,7 +155,9 @@ impl Completion {
             wave: self.wave,
             confirm: self.confirm.iter().map(ids).collect(),
             asked_early: early.iter().map(ids).collect(),
+            asked_again: again.iter().map(ids).collect(),
             pool: self.pool.best(usize::MAX),
+            floor: self.pool.floor(),
             seconds: 0.0,
         }
     }
@@ -172,7 +189,7 @@ impl Completion {
             c.triple.head.max(c.triple.tail) < topology.num_nodes() && c.triple.relation < topology.num_relations()
         };
         if state.next > self.work.pairs.len()
-            || !state.confirm.iter().chain(&state.asked_early).all(sound)
+            || !state.confirm.iter().chain(&state.asked_early).chain(&state.asked_again).all(sound)
             || !state.pool.iter().all(triple)
         {
             return Err(StateError::Other { what: "graph" });
@@ -180,7 +197,8 @@ impl Completion {
         (self.next, self.wave) = (state.next, state.wave);
         self.confirm = state.confirm.iter().map(pair).collect();
         self.asked = self.work.pairs[..self.next].iter().copied().chain(state.asked_early.iter().map(pair)).collect();
-        self.pool = Pool::with(self.options.rank_by, capacity(&self.options), state.pool);
+        self.again = state.asked_again.iter().map(pair).collect();
+        self.pool = Pool::with(self.options.rank_by, capacity(&self.options), state.pool, state.floor);
         Ok(())
     }
 }

@@ -78,6 +78,11 @@ impl WorkList {
 /// Plans the questions.
 pub fn plan(topology: &Topology, options: &CompleteOptions) -> WorkList {
     let index = Places::new(topology);
+    // A random order must not be one of the best only.
+    let most = match options.order {
+        Order::Expected if options.questions > 0 => options.questions.min(MOST_QUESTIONS),
+        _ => MOST_QUESTIONS,
+    };
     let mut ranked: Vec<(f32, u32, Pair)> = Vec::new();
     let mut places = Vec::new();
     let mut left = 0;
@@ -102,21 +107,26 @@ pub fn plan(topology: &Topology, options: &CompleteOptions) -> WorkList {
             }
             let place = Place { index: &index, directed };
             let entities = place.entities(options.pairs, only, options.relation.is_some());
-            let expected = place.expected(&entities);
+            let expected = match only {
+                None => place.expected(&entities),
+                // One entity says nothing about how many links are usual. As many may lack them as have them.
+                Some(_) => {
+                    let observed = index.of(directed);
+                    let zeros = observed.iter().map(|&(entity, _)| (entity, 0));
+                    place.expected(&observed.iter().copied().chain(zeros).collect::<Vec<_>>())
+                }
+            };
             for &(entity, links) in &entities {
                 let expected = expected(links) as f32;
                 ranked.push((expected, topology.degree(entity), Pair { relation: directed, entity }));
             }
-            if !entities.is_empty() {
-                let observed = index.of(directed).len();
-                places.push(PlaceOutline { relation: directed, observed, questions: entities.len() });
-            }
-            if ranked.len() > 2 * MOST_QUESTIONS {
-                left += cut(&mut ranked);
+            places.push(PlaceOutline { relation: directed, observed: index.of(directed).len(), questions: 0 });
+            if ranked.len() > 2 * most {
+                left += cut(&mut ranked, most);
             }
         }
     }
-    left += cut(&mut ranked);
+    left += cut(&mut ranked, most);
     ranked.sort_unstable_by(order);
     let mut pairs: Vec<Pair> = ranked.into_iter().map(|(.., pair)| pair).collect();
     if options.order == Order::Random {
@@ -128,8 +138,14 @@ pub fn plan(topology: &Topology, options: &CompleteOptions) -> WorkList {
     if options.questions > 0 {
         pairs.truncate(options.questions);
     }
-    let (index, of) = options.shard;
-    let pairs = pairs.into_iter().skip(index as usize).step_by(of.max(1) as usize).collect();
+    let (shard, of) = options.shard;
+    let pairs: Vec<Pair> = pairs.into_iter().skip(shard as usize).step_by(of.max(1) as usize).collect();
+    let mut counts: HashMap<TypeId, usize> = HashMap::new();
+    pairs.iter().for_each(|pair| *counts.entry(pair.relation).or_default() += 1);
+    for place in &mut places {
+        place.questions = counts.get(&place.relation).copied().unwrap_or(0);
+    }
+    places.retain(|place| place.questions > 0);
     WorkList { pairs, places, left, relations: topology.num_relations(), loops }
 }
 
@@ -138,11 +154,11 @@ fn order(a: &(f32, u32, Pair), b: &(f32, u32, Pair)) -> std::cmp::Ordering {
 }
 
 /// Drops what comes after the most questions. Returns how many that are.
-fn cut(ranked: &mut Vec<(f32, u32, Pair)>) -> usize {
-    let left = ranked.len().saturating_sub(MOST_QUESTIONS);
+fn cut(ranked: &mut Vec<(f32, u32, Pair)>, most: usize) -> usize {
+    let left = ranked.len().saturating_sub(most);
     if left > 0 {
-        ranked.select_nth_unstable_by(MOST_QUESTIONS, order);
-        ranked.truncate(MOST_QUESTIONS);
+        ranked.select_nth_unstable_by(most, order);
+        ranked.truncate(most);
     }
     left
 }

@@ -20,7 +20,7 @@ use flock_walk::{Key, Order, WalkQuery};
 use serde::{Deserialize, Serialize};
 
 use crate::calibrate::{ProbabilitySource, UnreachedScore};
-use crate::complete::{Column, fingerprint};
+use crate::complete::{Column, fingerprint, ordered_fingerprint};
 use crate::error::AskError;
 use crate::inquiry::Inquiry;
 use crate::question::{Blank, Question};
@@ -125,7 +125,8 @@ impl<'a> Inquiry<'a> {
     pub fn score_settings(&self, triples: &[Triple]) -> Result<String, AskError> {
         let named = self.predictor.model(Task::Entity)?;
         let Ask { walks, passes, seed, .. } = self.ask_settings(named, 1);
-        let [graph, asked] = [fingerprint(self.graph.topology().triples()), fingerprint(triples.iter().copied())];
+        let graph = fingerprint(self.graph.topology().triples());
+        let asked = ordered_fingerprint(triples.iter().copied());
         let (model, precision, count) = (&named.name.sha256, &named.name.precision, triples.len());
         Ok(format!(
             "graph {graph:x}, model {model} {precision}, n {walks}, P {passes}, seed {seed}, {count} triples {asked:x}"
@@ -150,6 +151,9 @@ impl<'a> Inquiry<'a> {
     /// # Errors
     /// There is no entity model, or someone has cancelled.
     pub fn score_triples(&self, triples: &[Triple]) -> Result<Vec<ScoredTriple>, AskError> {
+        if triples.is_empty() {
+            return Ok(Vec::new());
+        }
         let topology = self.graph.topology();
         let ask = self.ask_settings(self.predictor.model(Task::Entity)?, 1);
         let (mut queries, mut masks, mut places) = (Vec::new(), Vec::new(), Vec::new());

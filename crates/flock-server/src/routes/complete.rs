@@ -28,6 +28,8 @@ use crate::turns::Turns;
 const LISTED: usize = 1_000;
 /// The most that get a reason.
 const EXPLAINED: usize = 100;
+/// The most questions that are planned for one request: more would not be asked in time.
+const PLANNED: usize = 100_000;
 /// How often a stream tells the links so far.
 const EVERY: Duration = Duration::from_millis(700);
 
@@ -52,10 +54,10 @@ pub struct CompleteRequest {
     /// Which questions look for links; `both` if left out.
     #[serde(default)]
     pub search: Search,
-    /// What links are ranked by; `score` if left out.
+    /// What links are ranked by; `specificity` if left out.
     #[serde(default)]
     pub rank_by: RankBy,
-    /// The most questions that look for links.
+    /// The most questions that look for links; at most 100000.
     pub questions: Option<usize>,
     /// Base walk count n; by the size of the graph if left out.
     pub walks: Option<u32>,
@@ -89,27 +91,28 @@ impl CompleteWork {
         let graph = live.graph();
         let permit = app.admit()?;
         let top = within("top", r.top, 20, 1, if r.explain { EXPLAINED } else { LISTED })?;
-        let (begin, limit) = (Instant::now(), app.limits.deadline.mul_f64(0.8));
+        let questions = within("questions", r.questions, PLANNED, 1, PLANNED)?;
+        let (begin, deadline, limit) = (Instant::now(), app.deadline(), app.limits.deadline.mul_f64(0.8));
         let budget = r.budget_ms.map_or(limit, |ms| Duration::from_millis(ms).min(limit));
+        // Whatever can be refused at once is.
+        app.inquiry(&live, &graph, r.walks, r.passes, r.seed, app.limits.passes)?;
         let (request, of) = (Arc::new(r), graph.clone());
         let r = request.clone();
-        let plan = move || -> Result<Completion, Problem> {
-            let name = |name: &'_ Option<String>| name.clone();
-            let (relation, head, tail) = (name(&r.relation), name(&r.head), name(&r.tail));
-            let scope = Scope { relation: relation.as_deref(), head: head.as_deref(), tail: tail.as_deref() };
+        // The permit comes back with the plan, so that the place in the queue is held until this work is done.
+        let plan = move || -> Result<_, Problem> {
+            let scope = Scope { relation: r.relation.as_deref(), head: r.head.as_deref(), tail: r.tail.as_deref() };
             let options = CompleteOptions {
                 top,
                 pairs: r.pairs,
                 sides: r.search,
                 rank_by: r.rank_by,
-                questions: r.questions.unwrap_or(0),
+                questions,
                 ..CompleteOptions::default()
             };
-            Ok(Completion::new(of.topology(), options.within(&of, &scope)?))
+            Ok((Completion::new(of.topology(), options.within(&of, &scope)?), permit))
         };
-        let work = tokio::task::spawn_blocking(plan).await.map_err(broken)??;
-        let turns = Turns::new(app, app.deadline());
-        let (app, live) = (app.clone(), live);
+        let (work, permit) = tokio::task::spawn_blocking(plan).await.map_err(broken)??;
+        let (turns, app) = (Turns::new(app, deadline), app.clone());
         Ok((CompleteWork { app, live, graph, request, turns, begin, budget, _permit: permit }, work))
     }
 
@@ -144,7 +147,9 @@ impl CompleteWork {
         loop {
             let spent = self.begin.elapsed();
             let per_question = spent.as_secs_f64() / asked.max(1) as f64;
-            let reserve = Duration::from_secs_f64(per_question * work.progress().lacking as f64);
+            // Time for the other ends of the best links, and for reasons.
+            let reasons = if self.request.explain { work.options().top } else { 0 };
+            let reserve = Duration::from_secs_f64(per_question * (work.progress().lacking + reasons) as f64);
             let hurry = spent + reserve >= self.budget;
             if spent >= self.budget {
                 break;
@@ -165,7 +170,8 @@ impl CompleteWork {
                 told = Instant::now();
             }
         }
-        let explain = self.request.explain;
+        // Links without reasons are better than an answer that comes too late.
+        let explain = self.request.explain && self.begin.elapsed() < self.budget;
         let links = move |inquiry: &flock_kg::Inquiry<'_>, work: &mut Completion| Ok(to_json(&inquiry.links(work)?));
         let questions = if explain { work.options().top } else { 0 };
         Ok(self.turn(questions, explain, work, links).await?.0)

@@ -49,6 +49,7 @@ pub(crate) struct NodeKind {
 
 /// What a header says.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "there is one for each file")]
 pub(crate) enum Reading {
     /// It names the columns. `sure` is false if the words may also be names of entities.
     Named { layout: Layout, sure: bool },

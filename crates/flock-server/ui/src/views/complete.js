@@ -36,7 +36,7 @@ function scopeNow() {
 function scopeOf(place) {
   if (!place.top) return null;
   const [head, relation, tail] = PLACES.map((p) => place[p] || "");
-  return { head, relation, tail, top: Number(place.top), by: place.by === "specificity" ? "specificity" : "score", explain: place.reasons === "yes" };
+  return { head, relation, tail, top: Number(place.top), by: place.by === "score" ? "score" : "specificity", explain: place.reasons === "yes" };
 }
 
 function fields() {
