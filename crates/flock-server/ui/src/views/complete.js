@@ -42,7 +42,7 @@ function scopeOf(place) {
 function fields() {
   if (!now.scope) return {};
   const { by, explain, ...scope } = now.scope;
-  return { ...scope, by: by === "score" ? null : by, reasons: explain ? "yes" : null, link: now.chosen && list.keyOf(now.chosen) };
+  return { ...scope, by: by === "specificity" ? null : by, reasons: explain ? "yes" : null, link: now.chosen && list.keyOf(now.chosen) };
 }
 
 function fillIn(scope) {
@@ -238,7 +238,7 @@ function clear() {
 function examples() {
   const relations = [...new Set((state.info?.examples || []).map(([, relation]) => relation).filter((r) => r !== "?"))];
   const start = (relation) => () => {
-    fillIn({ head: "", relation, tail: "", top: USUAL, by: "score", explain: false });
+    fillIn({ head: "", relation, tail: "", top: USUAL, by: "specificity", explain: false });
     find();
   };
   $("complete-examples").replaceChildren(...relations.map((r) => button(null, start(r), { title: `Missing links of ${show(r)}` })), button("the whole graph", start("")));
@@ -272,7 +272,7 @@ export const view = {
     replies.clear();
     if (graph) {
       clear();
-      fillIn({ head: "", relation: "", tail: "", top: USUAL, by: "score", explain: false });
+      fillIn({ head: "", relation: "", tail: "", top: USUAL, by: "specificity", explain: false });
     } else if (now.reply) {
       now.said = "The graph has been edited since: look again to see what that changes.";
       draw();
