@@ -32,7 +32,7 @@ pub(crate) fn read(
     report: &mut LoadReport,
     sink: &mut dyn Sink,
 ) -> Result<(), LoadError> {
-    let mut lines = LogicalLines { reader: BufReader::new(source.take_reader()), next: 1 };
+    let mut lines = LogicalLines { reader: BufReader::new(source.take_reader()), next: 1, cut: false };
     let mut bytes = Vec::new();
     // What comes before the first stanza is about the file.
     let mut stanza: Option<Stanza> = None;
@@ -88,12 +88,18 @@ struct LogicalLines<R> {
     reader: R,
     /// Number of the next line of the file.
     next: u64,
+    /// Whether the rest of the last line is to be skipped. It may have no end, so the caller decides
+    /// first whether to go on.
+    cut: bool,
 }
 
 impl<R: BufRead> LogicalLines<R> {
     /// Appends a line to `line`. Returns its number, and whether it was short enough to be read.
     fn read(&mut self, line: &mut Vec<u8>) -> std::io::Result<Option<(u64, bool)>> {
         let number = self.next;
+        if std::mem::take(&mut self.cut) {
+            self.reader.skip_until(b'\n')?;
+        }
         loop {
             let room = MAX_ROW.saturating_sub(line.len());
             let len = self.reader.by_ref().take(room as u64).read_until(b'\n', line)?;
@@ -102,7 +108,7 @@ impl<R: BufRead> LogicalLines<R> {
             }
             self.next += 1;
             if len == room && !line.ends_with(b"\n") {
-                self.reader.skip_until(b'\n')?;
+                self.cut = true;
                 return Ok(Some((number, false)));
             }
             let text = line.trim_ascii_end();
@@ -307,7 +313,7 @@ mod tests {
 
     #[test]
     fn lines_go_on_after_a_backslash() {
-        let mut lines = LogicalLines { reader: &b"a\\\nb\nc\\\\\nd\\"[..], next: 1 };
+        let mut lines = LogicalLines { reader: &b"a\\\nb\nc\\\\\nd\\"[..], next: 1, cut: false };
         let mut read = || {
             let mut line = Vec::new();
             let number = lines.read(&mut line).unwrap();
