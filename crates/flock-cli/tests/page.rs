@@ -783,10 +783,10 @@ fn missing_links_are_listed_explained_and_taken_away() {
     browser.wait("document.querySelector('#problem button')");
     browser.click("#problem button");
     browser.wait(&format!("document.getElementById('complete-head').value === 'Portugal' && {found} && {rows} === 5"));
-    browser.eval("(document.getElementById('complete-by').value = 'specificity', 1)");
+    browser.eval("(document.getElementById('complete-by').value = 'score', 1)");
     browser.eval("(document.getElementById('complete-explain').checked = true, 1)");
     browser.click("#complete .primary");
-    browser.wait("location.hash.includes('by=specificity') && location.hash.includes('reasons=yes')");
+    browser.wait("location.hash.includes('by=score') && location.hash.includes('reasons=yes')");
     browser.wait(&format!("{found} && document.querySelectorAll('#links small:not(.narrow)').length > 0"));
 
     // A server that has told some links and takes its time: how long is said, and it can be stopped.
