@@ -836,7 +836,7 @@ async fn descriptions_counters_and_headers() {
     let app = app();
     let api = get(&app, "/openapi.json").await.json();
     let paths: Vec<&String> = api["paths"].as_object().unwrap().keys().collect();
-    assert_eq!(paths.len(), 10, "{paths:?}");
+    assert_eq!(paths.len(), 13, "{paths:?}");
     let fields = &api["components"]["schemas"]["PredictRequest"]["properties"];
     assert!(fields["budget_ms"]["description"].as_str().unwrap().contains("milliseconds"));
     assert!(api["components"]["schemas"].as_object().unwrap().keys().any(|k| k.starts_with("Reply")));

@@ -39,7 +39,7 @@ pub fn run(args: MergeArgs) -> Result<(), Failure> {
     let links = merge(lists, args.rank_by, args.top);
     let reasons = links.iter().any(|link| link.reason.is_some());
     let people = matches!(args.output.format(), OutputFormat::Table | OutputFormat::Md);
-    let calibrated = links.iter().any(|link| link.probability_from != "score");
+    let calibrated = links.iter().any(|link| link.probability_from == "graph");
     let mut records = args.output.records(link_columns(reasons, people, calibrated))?;
     for link in &links {
         link.write(records.writer(), reasons, people, calibrated)?;

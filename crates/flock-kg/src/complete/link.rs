@@ -144,8 +144,9 @@ impl<'a> Link<'a> {
 }
 
 impl Links<'_> {
-    /// Whether the probabilities come from a calibration.
+    /// Whether people should read the probabilities: if they come from a calibration of this graph. The default calibration of a model is
+    /// made for single questions, and says too little of links that were picked from many.
     pub fn is_calibrated(&self) -> bool {
-        self.probability_from != ProbabilitySource::Score
+        self.probability_from == ProbabilitySource::Graph
     }
 }

@@ -72,7 +72,7 @@ pub fn write_link<W: Write + Send>(
         row.extend([link.head_label, link.relation_label, link.tail_label].map(Cell::from));
     }
     row.push(sigmoid(link.logit).into());
-    row.extend((!people || from != ProbabilitySource::Score).then(|| link.probability.into()));
+    row.extend((!people || from == ProbabilitySource::Graph).then(|| link.probability.into()));
     row.extend([link.specificity.into(), link.tail_rank.into(), link.head_rank.into()]);
     if !people {
         row.extend([link.logit.into(), link.tail_logit.into(), link.head_logit.into()]);

@@ -140,10 +140,10 @@ impl<'a> Inquiry<'a> {
     /// let graph = flock_kg::bundled::graph()?;
     /// let predictor = flock_kg::Predictor::bundled()?;
     /// let inquiry = predictor.on(&graph);
-    /// let triple = flock_kg::score::find_triple(&graph, ["Spain", "official_language", "Spanish"])?;
+    /// let triple = flock_kg::score::find_triple(&graph, ["Portugal", "borders", "Spain"])?;
     /// let scored = inquiry.score_triples(&[triple])?;
     /// let score = &inquiry.named_scores(&scored)?.scores[0];
-    /// println!("rank {} of {} languages", score.as_tail.rank, score.as_tail.candidates);
+    /// println!("rank {} of {}", score.as_tail.rank, score.as_tail.candidates);
     /// # assert!(score.known && score.as_tail.rank < 10);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -237,8 +237,9 @@ impl<'a> Inquiry<'a> {
 }
 
 impl TripleScores<'_> {
-    /// Whether the probabilities come from a calibration.
+    /// Whether people should read the probabilities: if they come from a calibration of this graph. The default calibration of a model is
+    /// made for single questions, and says too little of links that were picked from many.
     pub fn is_calibrated(&self) -> bool {
-        self.probability_from != ProbabilitySource::Score
+        self.probability_from == ProbabilitySource::Graph
     }
 }

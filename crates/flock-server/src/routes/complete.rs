@@ -208,7 +208,7 @@ impl futures_core::Stream for Events {
 }
 
 /// The links as server-sent events: `links` now and then, each a whole reply, then `done`, or `problem`.
-#[utoipa::path(post, tag = "api", path = "/api/v1/complete/stream", request_body = CompleteRequest, responses(
+#[utoipa::path(post, tag = "api", path = "/api/v1/complete/stream", operation_id = "complete_stream", request_body = CompleteRequest, responses(
     (status = 200, description = "Server-sent events. `links` and `done` carry a reply, `problem` carries a problem",
         body = Links<'static>, content_type = "text/event-stream"),
     ReadProblems, BodyProblems))]
