@@ -1,7 +1,6 @@
 //! Why an evaluation stops.
 
 use crate::datasets::DatasetError;
-use crate::holdout::HoldoutError;
 use crate::partial::PartialError;
 use crate::remedy::EvalRemedy;
 use flock_model::ensemble::NotFinite;
@@ -73,4 +72,27 @@ impl EvalError {
             _ => None,
         }
     }
+}
+
+/// Why triples of a graph cannot be hidden.
+#[derive(Copy, Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HoldoutError {
+    /// The share is no share.
+    #[error("found {share} as the share of triples to hide, expected a number above 0 and below 1, such as 0.1")]
+    Share {
+        /// The share.
+        share: f64,
+    },
+    /// Every triple is the last one of its head, its tail or its relation.
+    #[error(
+        "no triple of the graph ({triples} triples, {entities} entities) can be hidden: each is the only one of its head, its tail \
+         or its relation"
+    )]
+    Nothing {
+        /// Triples of the graph.
+        triples: usize,
+        /// Its entities.
+        entities: u32,
+    },
 }

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::ask::rank_all;
 use crate::datasets::{DatasetError, Fingerprint, NamedGraph, TestSet};
-use crate::error::EvalError;
+use crate::error::{EvalError, HoldoutError};
 use crate::evaluate::EvalProgress;
 use crate::metrics::RankMetrics;
 use crate::partial::{PartialRun, RunKey, SavedRanks};
@@ -37,29 +37,6 @@ pub struct HoldoutSettings {
     pub seed: u64,
     /// If set, at most this many of the hidden triples are asked for: a seeded sample.
     pub limit: Option<usize>,
-}
-
-/// Why triples of a graph cannot be hidden.
-#[derive(Copy, Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum HoldoutError {
-    /// The share is no share.
-    #[error("found {share} as the share of triples to hide, expected a number above 0 and below 1, such as 0.1")]
-    Share {
-        /// The share.
-        share: f64,
-    },
-    /// Every triple is the last one of its head, its tail or its relation.
-    #[error(
-        "no triple of the graph ({triples} triples, {entities} entities) can be hidden: each is the only one of its head, its tail \
-         or its relation"
-    )]
-    Nothing {
-        /// Triples of the graph.
-        triples: usize,
-        /// Its entities.
-        entities: u32,
-    },
 }
 
 /// What a model finds of a graph's hidden triples.

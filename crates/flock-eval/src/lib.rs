@@ -40,9 +40,9 @@ pub mod strata;
 pub mod summary;
 
 pub use ask::{rank_all, rank_query};
-pub use error::EvalError;
+pub use error::{EvalError, HoldoutError};
 pub use evaluate::{EvalSettings, RankedEvaluation, evaluate, evaluate_ranked};
-pub use holdout::{HoldoutError, HoldoutReport, HoldoutSettings, evaluate_holdout};
+pub use holdout::{HoldoutReport, HoldoutSettings, evaluate_holdout};
 pub use metrics::{RankMetrics, TieMetrics};
 pub use questions::{AskedSide, TestAnswer, TestQuestions};
 pub use rank::{AnswerRank, Rank};

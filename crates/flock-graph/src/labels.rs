@@ -4,9 +4,9 @@
 //! belong to. A binary search finds the label of an id. A list of hashes, made when a label is first
 //! looked up, finds the ids of a label.
 
-use crate::graph::NameKind;
 use crate::names::Names;
 use crate::text_index::TextIndex;
+use crate::unknown::NameKind;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 

@@ -12,6 +12,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod folded;
 mod graph;
 mod labels;
 mod lookup;
@@ -20,14 +21,15 @@ mod near;
 mod prefixes;
 mod quote;
 mod read;
+mod search;
 mod subgraph;
 mod text_index;
 pub mod topology;
+mod unknown;
 
-pub use graph::{Graph, GraphBuilder, GraphError, NameKind, NamedEdit, UnknownName};
+pub use graph::{Graph, GraphBuilder, GraphError, NamedEdit};
 pub use labels::{LabelSet, Labels};
 pub use names::Names;
-pub use near::NameIndex;
 pub use prefixes::Prefixes;
 pub use read::error::{Compression, EndpointError, LoadError, Remedy, RowError};
 pub use read::labels::LabelReport;
@@ -36,9 +38,11 @@ pub use read::{
     LoadProgress, LoadReport, LoadWarning, MaybeHeader, SkippedRow, TableReport, UnknownFormat, UsedColumn,
     for_each_triple, load, load_many, load_reader, source_name,
 };
+pub use search::NameIndex;
 pub use subgraph::{Subgraph, grow};
 pub use topology::mask::{self, Mask};
 pub use topology::{Edit, NodeId, Topology, TopologyError, Triple, TypeId};
+pub use unknown::{NameKind, UnknownName};
 
 // Compiles and runs the example of the README.
 #[cfg(doctest)]

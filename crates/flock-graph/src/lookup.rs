@@ -15,48 +15,19 @@
 //! Rules 6 and 7 need an index of folded names. It is made when a text first gets there, and shared
 //! by all later states of the graph.
 
-use crate::graph::{Graph, NameKind, UnknownName};
+use crate::graph::Graph;
 use crate::labels::LabelSet;
 use crate::names::Names;
 use crate::near::suggest::{nearest_by, split_iri};
 use crate::text_index::TextIndex;
+use crate::unknown::{NameKind, UnknownName};
 use std::borrow::Cow;
-use std::sync::OnceLock;
 
 /// Number of near names that an error offers.
 const NEAR: usize = 3;
 
 /// Number of names that an error lists if a text fits several.
 const CHOICES: usize = 10;
-
-/// Number of names that may be added after the index was made. They are read one by one.
-const FEW: usize = 4096;
-
-/// Indexes of folded names, made when they are needed.
-#[derive(Debug)]
-pub(crate) struct FoldedNames {
-    /// Number of entities and relations that the indexes cover: those with the first ids.
-    covered: [usize; 2],
-    indexes: [OnceLock<TextIndex>; 2],
-}
-
-impl FoldedNames {
-    /// Prepares indexes of so many entities and relations.
-    pub(crate) fn new(entities: &Names, relations: &Names) -> FoldedNames {
-        FoldedNames { covered: [entities.len(), relations.len()], indexes: Default::default() }
-    }
-
-    /// Tells whether the indexes serve a later state of their graph well, which has these names.
-    pub(crate) fn serves(&self, entities: &Names, relations: &Names) -> bool {
-        let few = |covered: usize, names: &Names| names.len() - covered <= FEW.max(covered / 8);
-        few(self.covered[0], entities) && few(self.covered[1], relations)
-    }
-
-    /// Returns the heap memory of the indexes in bytes.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.indexes.iter().filter_map(OnceLock::get).map(TextIndex::memory_bytes).sum()
-    }
-}
 
 /// What a text stands for.
 enum Found {
@@ -505,7 +476,7 @@ mod tests {
         let (one, other) = (graph.edited(&[edit("Mars_1")]).unwrap(), graph.edited(&[edit("Venus")]).unwrap());
         assert_eq!((found(&one, "mars 1"), found(&other, "VENUS")), ("Mars_1".into(), "Venus".into()));
         assert!(found(&one, "VENUS").starts_with("unknown") && found(&other, "mars 1").starts_with("unknown"));
-        let many: Vec<String> = (0..FEW + 1).map(|i| format!("Later {i}")).collect();
+        let many: Vec<String> = (0..crate::folded::FEW + 1).map(|i| format!("Later {i}")).collect();
         let many: Vec<_> = many.iter().map(|name| edit(name)).collect();
         for later in [one.edited(&many).unwrap(), one.with_names(["Later 7"].into_iter(), [].into_iter()).unwrap()] {
             for graph in [later.flattened().unwrap(), later] {

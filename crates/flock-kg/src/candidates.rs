@@ -124,7 +124,7 @@ pub enum CandidateError {
         /// `file:line` of the first name, or nothing.
         place: String,
         /// The first name, and names near it.
-        unknown: UnknownName,
+        unknown: Box<UnknownName>,
         /// How many names the list has.
         count: usize,
     },
@@ -134,7 +134,7 @@ pub enum CandidateError {
         /// The condition.
         condition: String,
         /// The name, and names near it.
-        unknown: UnknownName,
+        unknown: Box<UnknownName>,
     },
     /// No entity fits all conditions.
     #[error("no entity of the graph is a candidate: expected at least one {conditions}")]
@@ -330,7 +330,7 @@ impl Condition {
         if task == Task::Relation {
             return Err(CandidateError::NotRelations { condition: condition() });
         }
-        let fail = |unknown| CandidateError::Unknown { condition: condition(), unknown };
+        let fail = |unknown| CandidateError::Unknown { condition: condition(), unknown: Box::new(unknown) };
         let topology = graph.topology();
         let ends = |relation: &str, end: fn((u32, u32)) -> u32| {
             let relation = graph.parse_relation(relation).map_err(fail)?;
@@ -380,7 +380,13 @@ impl NameList {
             };
             match parsed {
                 Ok(id) => ids.push(id),
-                Err(unknown) => return Err(CandidateError::NoneKnown { place, unknown, count: self.names.len() }),
+                Err(unknown) => {
+                    return Err(CandidateError::NoneKnown {
+                        place,
+                        unknown: Box::new(unknown),
+                        count: self.names.len(),
+                    });
+                }
             }
         }
         Ok(FoundCandidates { ids, unknown: (unknown.count > 0).then_some(unknown) })

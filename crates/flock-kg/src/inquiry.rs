@@ -306,7 +306,7 @@ impl<'a> Inquiry<'a> {
     /// How logits become probabilities, for questions that are asked in this way.
     pub(crate) fn probabilities<'c>(&'c self, named: &'c NamedModel, ask: &Ask) -> Probabilities<'c> {
         let own = self.calibrations[named.name.task as usize].as_deref();
-        Probabilities::choose(own, named, self.graph, ask.walks, ask.passes)
+        named.probabilities(own, self.graph, ask.walks, ask.passes)
     }
 
     pub(crate) fn asker(&self, task: Task) -> Result<&Asker<'a>, AskError> {

@@ -110,7 +110,7 @@ impl Plan {
 
     /// How logits become probabilities after so many passes: by the calibration of the graph, by that of the model, or not at all.
     pub fn probabilities(&self, graph: &Graph, passes: u32) -> Probabilities<'_> {
-        Probabilities::choose(self.calibration.as_deref(), &self.model, graph, self.ask.walks, passes)
+        self.model.probabilities(self.calibration.as_deref(), graph, self.ask.walks, passes)
     }
 
     /// The candidates that no walk of these scores reached, whichever are ranked.

@@ -20,8 +20,8 @@ use flock_model::ModelName;
 use flock_model::checkpoint::{Checkpoint, Task};
 use flock_model::model::Model;
 
-use crate::calibrate::{CalibrationError, DefaultCalibration, DefaultCalibrations};
-use crate::error::{AskError, PredictorError};
+use crate::calibrate::{Calibration, DefaultCalibration, DefaultCalibrations, Probabilities};
+use crate::error::{AskError, CalibrationError, PredictorError};
 
 /// A model and what answers call it.
 pub struct NamedModel {
@@ -65,6 +65,20 @@ impl NamedModel {
     /// The default calibration for about so many passes, if the model carries any.
     pub fn default_calibration(&self, passes: u32) -> Option<&DefaultCalibration> {
         self.defaults.as_ref()?.nearest(passes)
+    }
+
+    /// How logits become probabilities for a question on a graph with so many base walks and passes: by the calibration of the graph
+    /// (`own`) if it was made in the same way, else by the default calibration of this model if it has one for about these
+    /// settings, else not at all.
+    pub fn probabilities<'c>(
+        &'c self,
+        own: Option<&'c Calibration>,
+        graph: &Graph,
+        walks: u32,
+        passes: u32,
+    ) -> Probabilities<'c> {
+        let (default, rule) = (self.default_calibration(passes), self.base_walks(graph));
+        Probabilities::choose(own, default, &self.name.sha256, graph.topology(), rule, walks, passes)
     }
 
     /// The base walk count `n` on a graph, by the model's own rule.

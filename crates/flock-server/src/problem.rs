@@ -198,8 +198,8 @@ impl From<AskError> for Problem {
     fn from(e: AskError) -> Problem {
         match e {
             AskError::Unknown(unknown) => unknown.into(),
-            AskError::Candidate(CandidateError::NoneKnown { unknown, .. }) => unknown.into(),
-            AskError::Candidate(CandidateError::Unknown { unknown, .. }) => unknown.into(),
+            AskError::Candidate(CandidateError::NoneKnown { unknown, .. }) => (*unknown).into(),
+            AskError::Candidate(CandidateError::Unknown { unknown, .. }) => (*unknown).into(),
             AskError::Candidate(CandidateError::NotRelations { .. }) => Problem::bad(e)
                 .remedy("ask for a head or a tail, or leave out among_type, among_range and among_domain"),
             AskError::Candidate(_) => {

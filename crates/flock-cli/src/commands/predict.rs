@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use flock_kg::explain::MAX_HOPS;
 use flock_kg::graph::Triple;
-use flock_kg::records::{OutputFormat, TableStyle, answer_columns, write_answers, write_score_row};
-use flock_kg::score::{ScoredTriple, Standing, find_triple};
+use flock_kg::records::{OutputFormat, TableStyle, answer_columns, write_answers};
+use flock_kg::score::{ScoredTriple, Standing, find_triple, write_score_row};
 use flock_kg::{Answers, AskError, BLANK, Blank, Candidates, Graph, Inquiry, StopReason, Task};
 use serde::Serialize;
 

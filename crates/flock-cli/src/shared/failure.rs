@@ -169,7 +169,7 @@ fn own_hint(e: &(dyn Error + 'static)) -> Option<&'static str> {
     }
     if let Some(e) = e.downcast_ref::<CalibrationError>() {
         return match e {
-            CalibrationError::Ask(e) => own_hint(e),
+            CalibrationError::Ask(e) => own_hint(&**e),
             CalibrationError::TooFew { .. } => Some("--queries, --top"),
             CalibrationError::Format { .. } => Some("run calibrate again, or remove the file"),
             _ => None,

@@ -1,6 +1,3 @@
-//! Names that are near what was typed: suggestions after a misspelling, and completion.
+//! Names that are near what was typed.
 
-mod search;
 pub(crate) mod suggest;
-
-pub use search::NameIndex;

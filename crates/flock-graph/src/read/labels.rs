@@ -5,11 +5,12 @@
 
 use super::source::Source;
 use super::{Format, LoadOptions};
-use crate::graph::{Graph, NameKind};
+use crate::graph::Graph;
 use crate::labels::LabelsByName;
 use crate::lookup::{bare, local_part};
 use crate::read::error::{LoadError, RowError};
 use crate::read::rows::MAX_NAME;
+use crate::unknown::NameKind;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;

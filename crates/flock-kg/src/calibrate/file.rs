@@ -7,11 +7,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::Calibration;
-use crate::error::AskError;
+use crate::error::CalibrationError;
 use flock_model::checkpoint::Task;
-use flock_model::ensemble::NotFinite;
 use flock_model::files::write_atomically;
-use flock_model::model::ModelError;
 
 const VERSION: u32 = 1;
 
@@ -29,58 +27,6 @@ impl Default for Calibrations {
     fn default() -> Calibrations {
         Calibrations { version: VERSION, entity: None, relation: None }
     }
-}
-
-/// Why there is no calibration.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CalibrationError {
-    /// The graph gives too little to go by.
-    #[error(
-        "{found} candidates from held-out triples, expected at least {expected}: the graph has only {triples} triples"
-    )]
-    TooFew {
-        /// Candidates seen.
-        found: usize,
-        /// Candidates needed.
-        expected: usize,
-        /// Triples of the graph.
-        triples: usize,
-    },
-    /// A default calibration is tried on a graph that it was not fitted to, so one is too few.
-    #[error("found {found} graph, expected at least 2: each is tried with what the others gave")]
-    TooFewGraphs {
-        /// Graphs given.
-        found: usize,
-    },
-    /// Graphs that were asked of different models, or with different numbers of passes.
-    #[error("the graphs were asked of different models or with different passes, expected one model and one number")]
-    MixedGraphs,
-    /// There is no model of the task.
-    #[error(transparent)]
-    Ask(#[from] AskError),
-    /// The question does not fit the model.
-    #[error(transparent)]
-    Model(#[from] ModelError),
-    /// The model's scores are no numbers.
-    #[error(transparent)]
-    NotFinite(#[from] NotFinite),
-    /// The file cannot be read or written.
-    #[error("{file}: {source}")]
-    Io {
-        /// The file.
-        file: String,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The file is not what it should be.
-    #[error("{file}: {what}, expected a calibration of version {VERSION}")]
-    Format {
-        /// The file.
-        file: String,
-        /// What was found.
-        what: String,
-    },
 }
 
 impl Calibrations {

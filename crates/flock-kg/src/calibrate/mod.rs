@@ -21,8 +21,9 @@ mod probabilities;
 mod reliability;
 mod summary;
 
+pub use crate::error::CalibrationError;
 pub use defaults::{DefaultCalibration, DefaultCalibrations, LeftOutGraph};
-pub use file::{CalibrationError, Calibrations};
+pub use file::Calibrations;
 pub use isotonic::Isotonic;
 pub use probabilities::{Probabilities, ProbabilitySource, UnreachedScore};
 #[cfg(feature = "eval")]

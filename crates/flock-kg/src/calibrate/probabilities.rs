@@ -1,10 +1,9 @@
 //! Which calibration holds for a question, and the probabilities it makes.
 
-use flock_graph::Graph;
+use flock_graph::Topology;
 use serde::Serialize;
 
 use super::{Calibration, DefaultCalibration, Isotonic, Unfit, sigmoid};
-use crate::predictor::NamedModel;
 
 /// What a probability is.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -64,26 +63,27 @@ enum By<'c> {
 }
 
 impl<'c> Probabilities<'c> {
-    /// Decides for a question asked of `model` on `graph` with so many base walks and passes: the calibration of the graph
-    /// (`own`) if it was made in the same way, else the default calibration of the model if it has one for about these settings,
-    /// else σ(logit).
-    pub fn choose(
+    /// Decides for a question asked in a certain way: the calibration of the graph (`own`) if it was made in the same way, else the
+    /// default calibration of the model (`default`, for about so many passes) if there are about as many walks as the model's own
+    /// rule gives (`rule`), else σ(logit).
+    pub(crate) fn choose(
         own: Option<&'c Calibration>,
-        model: &'c NamedModel,
-        graph: &Graph,
+        default: Option<&'c DefaultCalibration>,
+        sha256: &str,
+        topology: &Topology,
+        rule: u32,
         walks: u32,
         passes: u32,
     ) -> Probabilities<'c> {
-        let checked = own.map(|own| own.check(&model.name.sha256, graph.topology(), walks, passes).map(|()| own));
+        let checked = own.map(|own| own.check(sha256, topology, walks, passes).map(|()| own));
         let unused = match checked {
             Some(Ok(own)) => return Probabilities { by: By::Graph(own), unused: None },
             Some(Err(unfit)) => Some(unfit),
             None => None,
         };
         // Twice or half as many walks as the rule gives change the logits no more than the next graph does.
-        let rule = u64::from(model.base_walks(graph));
-        let near = 2 * u64::from(walks) >= rule && u64::from(walks) <= 2 * rule;
-        let default = model.default_calibration(passes).filter(|_| near);
+        let near = 2 * u64::from(walks) >= u64::from(rule) && u64::from(walks) <= 2 * u64::from(rule);
+        let default = default.filter(|_| near);
         Probabilities { by: default.map_or(By::Score, By::Default), unused }
     }
 

@@ -26,10 +26,10 @@ mod work;
 pub use link::{Link, Links, Sides};
 pub use merge::{MergeError, merge, read_links};
 
-pub use pool::{Candidate, SideScore};
+pub use crate::column::SideScore;
+pub use pool::Candidate;
 pub use records::{LinkRecord, link_columns, write_link, write_links};
 pub use state::{CompletionState, StateError};
-pub(crate) use state::{fingerprint, ordered_fingerprint};
 pub use work::{MOST_QUESTIONS, PlaceOutline};
 
 use std::collections::{HashSet, VecDeque};
@@ -41,8 +41,8 @@ use flock_model::ensemble::{NotFinite, Scores};
 use flock_walk::WalkQuery;
 use serde::{Deserialize, Serialize};
 
+use crate::column::Column;
 use crate::error::AskError;
-pub(crate) use pool::Column;
 use pool::Pool;
 use work::{Pair, WorkList};
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use flock_graph::{Topology, Triple};
+use flock_graph::Topology;
 use flock_model::ModelName;
 use flock_model::ensemble::Ask;
 use flock_model::files::write_atomically;
@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::pool::Pool;
 use super::work::Pair;
 use super::{Candidate, CompleteOptions, Completion, capacity};
+use crate::fingerprint::fingerprint;
 
 const VERSION: u32 = 1;
 
@@ -107,22 +108,6 @@ impl CompletionState {
         write_atomically(path, text.as_bytes())
             .map_err(|source| StateError::Io { file: path.display().to_string(), source })
     }
-}
-
-/// A number that another set of triples is not likely to have. Their order does not count: an index may keep them in any.
-pub(crate) fn fingerprint(triples: impl Iterator<Item = Triple>) -> u64 {
-    let mix = |x: u64| (x ^ (x >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let hash =
-        |t: Triple| mix(mix(u64::from(t.head) << 32 | u64::from(t.tail)).wrapping_add(u64::from(t.relation) + 1));
-    triples.map(hash).fold(0, u64::wrapping_add)
-}
-
-/// The same, for triples whose order counts.
-pub(crate) fn ordered_fingerprint(triples: impl Iterator<Item = Triple>) -> u64 {
-    (0u64..).zip(triples).fold(0, |sum, (place, triple)| {
-        let one = fingerprint(std::iter::once(triple)) ^ place.wrapping_mul(0xd6e8_feb8_6659_fd93);
-        (sum ^ one).rotate_left(23).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-    })
 }
 
 fn settings(topology: &Topology, model: &ModelName, ask: &Ask, options: &CompleteOptions) -> Settings {

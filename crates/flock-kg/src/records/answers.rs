@@ -5,7 +5,6 @@ use std::io::Write;
 use super::cell::{Cell, Column, Tone};
 use super::{RecordError, RecordWriter};
 use crate::answers::Answers;
-use crate::score::TripleScores;
 use flock_graph::Graph;
 use flock_model::checkpoint::Task;
 
@@ -59,35 +58,6 @@ pub fn write_answers<W: Write + Send>(
             let reason = a.reason.as_ref().map(|reason| reason.brief(|name| answers.show(name).to_string()));
             row.push(reason.into());
         }
-        out.row(&row)?;
-    }
-    Ok(())
-}
-
-/// Writes a row for each scored triple under the [`answer_columns`]: its tail as the answer, with the mean logit of both ends and
-/// the rank as a tail.
-///
-/// # Errors
-/// A sink that cannot be written to.
-pub fn write_score_row<W: Write + Send>(
-    out: &mut RecordWriter<W>,
-    list: &TripleScores<'_>,
-    reasons: bool,
-) -> Result<(), RecordError> {
-    for s in &list.scores {
-        let mut row: Vec<Cell<'_>> = [s.head, s.relation, s.tail].map(Cell::from).to_vec();
-        row.extend([
-            s.as_tail.rank.into(),
-            s.tail.into(),
-            s.tail_label.into(),
-            s.probability.into(),
-            list.probability_from.as_str().into(),
-            s.logit.into(),
-            Cell::None,
-            Cell::None,
-            s.known.into(),
-        ]);
-        row.extend(reasons.then_some(Cell::None));
         out.row(&row)?;
     }
     Ok(())

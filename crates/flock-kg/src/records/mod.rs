@@ -27,7 +27,7 @@ mod table;
 
 use std::io::{self, Write};
 
-pub use answers::{answer_columns, write_answers, write_score_row};
+pub use answers::{answer_columns, write_answers};
 pub use cell::{Cell, Column, ColumnKind, Tone};
 pub use format::{OutputFormat, UnknownFormat};
 pub use lines::unescape_tsv;

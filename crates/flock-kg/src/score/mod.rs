@@ -8,7 +8,7 @@ mod journal;
 mod records;
 
 pub use journal::{Journal, JournalError, ScoredTriple};
-pub use records::{score_columns, write_scores};
+pub use records::{score_columns, write_score_row, write_scores};
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -17,30 +17,16 @@ use flock_model::ModelName;
 use flock_model::checkpoint::Task;
 use flock_model::ensemble::{Ask, combine};
 use flock_walk::{Key, Order, WalkQuery};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::calibrate::{ProbabilitySource, UnreachedScore};
-use crate::complete::{Column, fingerprint, ordered_fingerprint};
+use crate::column::Column;
+pub use crate::column::Standing;
 use crate::error::AskError;
+use crate::fingerprint::{fingerprint, ordered_fingerprint};
 use crate::inquiry::Inquiry;
 use crate::question::{Blank, Question};
 use crate::shown::ShownNames;
-
-/// Where a triple stands among its alternatives on one side.
-#[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Standing {
-    /// Mean logit over the passes.
-    pub logit: f64,
-    /// 1 + the number of alternatives with a strictly higher logit.
-    pub rank: u32,
-    /// How many there are, itself among them.
-    pub candidates: u32,
-    /// The share of the others that score lower, in percent; those that score the same count half.
-    pub percentile: f64,
-    /// Whether a walk reached it. All that no walk reached have the same logit.
-    pub reached: bool,
-}
 
 /// A triple and where it stands.
 #[derive(Clone, Debug, PartialEq, Serialize)]

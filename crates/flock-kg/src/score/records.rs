@@ -66,3 +66,32 @@ pub fn write_scores<W: Write + Send>(
     }
     Ok(())
 }
+
+/// Writes a row for each scored triple under the [`answer_columns`](crate::records::answer_columns): its tail as the answer, with the mean logit of both ends and
+/// the rank as a tail.
+///
+/// # Errors
+/// A sink that cannot be written to.
+pub fn write_score_row<W: Write + Send>(
+    out: &mut RecordWriter<W>,
+    list: &TripleScores<'_>,
+    reasons: bool,
+) -> Result<(), RecordError> {
+    for s in &list.scores {
+        let mut row: Vec<Cell<'_>> = [s.head, s.relation, s.tail].map(Cell::from).to_vec();
+        row.extend([
+            s.as_tail.rank.into(),
+            s.tail.into(),
+            s.tail_label.into(),
+            s.probability.into(),
+            list.probability_from.as_str().into(),
+            s.logit.into(),
+            Cell::None,
+            Cell::None,
+            s.known.into(),
+        ]);
+        row.extend(reasons.then_some(Cell::None));
+        out.row(&row)?;
+    }
+    Ok(())
+}

@@ -5,11 +5,12 @@
 //! the last `/` or `#`. So finding a prefix takes two binary searches, however many names there are.
 //! Only if that gives too few names are all names and labels read, once.
 
-use super::suggest::{fold, split_iri};
-use crate::graph::{Graph, NameKind};
+use crate::graph::Graph;
 use crate::labels::LabelSet;
 use crate::lookup::{bare, near};
 use crate::names::Names;
+use crate::near::suggest::{fold, split_iri};
+use crate::unknown::NameKind;
 use std::sync::Arc;
 
 /// The names and labels of one graph, sorted for completion.
