@@ -254,7 +254,7 @@ impl Graph {
             name: text.to_owned(),
             is_other_kind: false,
             fits: ids.iter().take(CHOICES).map(show).collect(),
-            fit_count: ids.len(),
+            fit_count: ids.len() as u32,
             near: Vec::new(),
             count: names.len(),
             examples: Vec::new(),

@@ -35,7 +35,7 @@ pub struct UnknownName {
     /// it stands for none.
     pub fits: Vec<String>,
     /// Number of names that it could stand for.
-    pub fit_count: usize,
+    pub fit_count: u32,
     /// Names that may have been meant, nearest first, as written by [`Graph::shown`].
     pub near: Vec<String>,
     /// Number of names of this kind in the graph.
@@ -53,7 +53,7 @@ impl fmt::Display for UnknownName {
         if !self.fits.is_empty() {
             let (count, fits) = (self.fit_count, quoted(&self.fits));
             write!(f, "{} could be any of {count} {plural}: {fits}", quote(&self.name))?;
-            return match count - self.fits.len() {
+            return match count as usize - self.fits.len() {
                 0 => Ok(()),
                 more => write!(f, " and {more} more"),
             };

@@ -266,7 +266,7 @@ struct FailedRow<'a> {
 
 /// The answer to a row of a batch.
 enum Reply<'a> {
-    Answers(Answers<'a>),
+    Answers(Box<Answers<'a>>),
     Score(&'a ScoredTriple),
 }
 
@@ -427,7 +427,7 @@ impl Predict<'_> {
                 }
             }
             let rows_of = |is_triple: bool| {
-                group.iter().filter_map(|row| row.question()).filter(move |texts| !texts.contains(&BLANK) == is_triple)
+                group.iter().filter_map(|row| row.question()).filter(move |texts| texts.contains(&BLANK) != is_triple)
             };
             let questions: Vec<[&str; 3]> = rows_of(false).collect();
             let mut replies = self.inquiry.ask_many(&questions).into_iter();
@@ -441,7 +441,9 @@ impl Predict<'_> {
                 let reply = match row.question() {
                     Some(texts) if texts.contains(&BLANK) => {
                         let reply = replies.next().ok_or_else(problem);
-                        reply.and_then(|reply| reply.map(Reply::Answers).map_err(|e| message(&e)))
+                        reply.and_then(|reply| {
+                            reply.map(|answers| Reply::Answers(Box::new(answers))).map_err(|e| message(&e))
+                        })
                     }
                     Some(_) => {
                         let triple = found.next().ok_or_else(problem);

@@ -95,7 +95,7 @@ pub struct Replies {
 #[allow(dead_code)]
 pub enum ReplyOrProblem {
     /// The question was answered.
-    Reply(Answers<'static>),
+    Reply(Box<Answers<'static>>),
     /// It was not.
     Problem(FailedQuery),
 }
