@@ -72,12 +72,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
+/// Head, relation and tail.
+type Names = [String; 3];
+
 /// The graph without a tenth of a relation's triples (or of all), and those. No entity is lost.
 fn hide(
     whole: &Graph,
     relation: Option<u32>,
     seed: u64,
-) -> Result<(Graph, HashSet<[String; 3]>), Box<dyn std::error::Error>> {
+) -> Result<(Graph, HashSet<Names>), Box<dyn std::error::Error>> {
     let name = |t: Triple| {
         [whole.entities().get(t.head), whole.relations().get(t.relation), whole.entities().get(t.tail)]
             .map(str::to_string)
@@ -94,7 +97,7 @@ fn hide(
         x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         let spared = degrees[t.head as usize] > 1 && degrees[t.tail as usize] > 1;
-        if relation.is_none_or(|r| r == t.relation) && (x ^ (x >> 31)) % 10 == 0 && spared {
+        if relation.is_none_or(|r| r == t.relation) && (x ^ (x >> 31)).is_multiple_of(10) && spared {
             degrees[t.head as usize] -= 1;
             degrees[t.tail as usize] -= 1;
             withheld.insert(name(t));
