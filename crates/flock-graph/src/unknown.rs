@@ -31,12 +31,12 @@ pub struct UnknownName {
     pub name: String,
     /// Whether the name belongs to a relation where an entity was looked for, or the reverse.
     pub is_other_kind: bool,
-    /// Names that it could stand for, as written by [`Graph::shown`]: the first ten of them. Empty if
+    /// Names that it could stand for, as written by [`Graph::shown`](crate::Graph::shown): the first ten of them. Empty if
     /// it stands for none.
     pub fits: Vec<String>,
     /// Number of names that it could stand for.
     pub fit_count: u32,
-    /// Names that may have been meant, nearest first, as written by [`Graph::shown`].
+    /// Names that may have been meant, nearest first, as written by [`Graph::shown`](crate::Graph::shown).
     pub near: Vec<String>,
     /// Number of names of this kind in the graph.
     pub count: usize,

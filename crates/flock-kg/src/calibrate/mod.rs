@@ -12,7 +12,7 @@
 //! among them ([`Probabilities::at`]).
 //!
 //! A model may carry a [`DefaultCalibration`], fitted in the same way to several graphs that it was not trained on.
-//! [`Probabilities::choose`] decides which calibration holds for a question.
+//! [`NamedModel::probabilities`](crate::NamedModel::probabilities) decides which calibration holds for a question.
 
 mod defaults;
 mod file;

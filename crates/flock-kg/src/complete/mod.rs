@@ -12,7 +12,7 @@
 //! a small share there.
 //!
 //! A [`Completion`] holds the work: it hands out questions and takes in scores, and can be written down and taken up again between
-//! any two. [`Inquiry::advance`] does the asking. The result depends on the options alone, not on threads, steps or interruptions;
+//! any two. [`Inquiry::advance`](crate::Inquiry::advance) does the asking. The result depends on the options alone, not on threads, steps or interruptions;
 //! with a budget it depends on the clock, too.
 
 mod link;
