@@ -15,6 +15,14 @@ export function tripleCell(link, choose, notes = []) {
   return element("td", null, { class: "name" }, pick, ...notes);
 }
 
+// The default calibration of a model is made for single questions, and says too little of links that were picked from many: lists have
+// scores instead.
+export function asScores(reply, rows) {
+  if (reply.probability_from !== "default") return;
+  for (const row of rows) row.probability = 1 / (1 + Math.exp(-row.logit));
+  reply.probability_from = "score";
+}
+
 // The cell with a score or probability.
 export function numberCell(p, title) {
   const bar = element("div", null, { class: "bar", title }, element("i"));

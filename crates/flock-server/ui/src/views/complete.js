@@ -80,6 +80,7 @@ async function find({ link = null, detail = false } = {}) {
     for await (const { event, data } of stream("complete/stream", { ...given, top, rank_by: by, explain }, mine.signal)) {
       if (event === "problem") throw Object.assign(new Error(data.error), { code: data.code, near: data.near });
       boxes.forEach((box) => box.refresh());
+      list.asScores(data, data.links);
       if (event === "done") {
         replies.set(JSON.stringify(scope), data);
         if (replies.size > REMEMBERED) replies.delete(replies.keys().next().value);
@@ -188,7 +189,7 @@ function draw() {
   const head = table.querySelector("th.measure");
   head.textContent = word;
   head.title = `${why} A link is asked for from both ends; this is made of the mean of their logits.`;
-  $("complete-by").options[0].textContent = reply ? word.toLowerCase() : "score";
+  $("complete-by").querySelector("[value=score]").textContent = reply ? word.toLowerCase() : "score";
   $("links-take").hidden = Boolean(working) || !links.length;
   $("links-more").hidden = now.rows >= links.length;
   $("links-more").textContent = `More (next ${Math.min(MORE, links.length - now.rows)})`;
@@ -196,7 +197,6 @@ function draw() {
   if (reply && !working) {
     if (links.length === now.scope.top && now.scope.top < LISTED) words.push(`The list has the ${plural(links.length, "best link")}; there may be more: ask for a larger number of links.`);
     if (reply.probability_from === "score" && links.length) words.push("Scores are not calibrated: they order links, but are no probabilities.");
-    if (reply.probability_from === "default" && links.length) words.push("Probabilities are calibrated on other graphs.");
     if (reply.calibration_unused) words.push(`The calibration of this graph was not used: ${reply.calibration_unused}.`);
     if (now.said) words.push(now.said);
   }

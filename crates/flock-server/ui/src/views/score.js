@@ -104,6 +104,7 @@ async function work() {
       const from = performance.now();
       const { scores, failed, ...reply } = await post("score", { triples: some.map((item) => item.triple) }, mine.signal);
       if (now.working !== mine) return;
+      list.asScores(reply, scores);
       size = Math.max(2, Math.min(4 * size, Math.round((some.length * STEP) / (performance.now() - from))));
       let next = 0;
       for (const item of some) {
