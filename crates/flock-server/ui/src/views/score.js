@@ -226,7 +226,6 @@ function draw() {
   const words = [];
   if (reply && !working && scored.length) {
     if (reply.probability_from === "score") words.push("Scores are not calibrated: they order triples, but are no probabilities.");
-    if (reply.probability_from === "default") words.push("Probabilities are calibrated on other graphs.");
     if (reply.calibration_unused) words.push(`The calibration of this graph was not used: ${reply.calibration_unused}.`);
     if (now.header) words.push("The first line was read as the names of columns.");
     if (now.text.length > ADDRESS) words.push("The list is too long for the address of the page: keep the file.");
