@@ -1,8 +1,11 @@
 //! Missing links and scores of given triples, on the bundled graph with the bundled model.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
-use flock_kg::complete::{CompleteOptions, Completion, CompletionState, RankBy, Scope, Sides, StateError};
+use flock_kg::complete::{
+    CompleteOptions, Completion, CompletionProgress, CompletionState, RankBy, Scope, Sides, StateError,
+};
 use flock_kg::graph::{GraphBuilder, Triple};
 use flock_kg::score::{Journal, JournalError, find_triple};
 use flock_kg::{Graph, Inquiry, Predictor};
@@ -112,6 +115,15 @@ fn in_a_hurry_only_what_the_best_lack_is_asked() {
     while inquiry.advance(&mut work, 8, true).unwrap() > 0 {}
     assert_eq!(work.progress().left, left);
     assert!(inquiry.links(&work).unwrap().links.iter().all(|l| l.sides == Sides::Both));
+}
+
+#[test]
+fn the_search_ends_in_time_for_what_the_best_links_lack() {
+    // Ten questions took 2 s, so five more take 1 s, and with five reasons 2 s.
+    let progress = CompletionProgress { asked: 10, planned: 90, left: 80, lacking: 5 };
+    let must_end = |more, budget| progress.must_end(Duration::from_secs(2), 10, more, Duration::from_millis(budget));
+    assert!(must_end(0, 3000) && !must_end(0, 3100));
+    assert!(must_end(5, 4000) && !must_end(5, 4100));
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! `flock-kg complete`: the links that a graph most likely lacks.
 
 use std::collections::HashSet;
-use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -20,7 +19,7 @@ use crate::shared::failure::{Failure, error, json};
 use crate::shared::interrupt::on_interrupt;
 use crate::shared::load::{self, GraphArgs};
 use crate::shared::models::ModelArgs;
-use crate::shared::output::{OutputArgs, Records, println};
+use crate::shared::output::{OutputArgs, Records, beside, println};
 use crate::shared::parse;
 use crate::shared::progress::{CountBar, patiently, spoken};
 
@@ -151,7 +150,7 @@ pub fn run(args: CompleteArgs) -> Result<(), Failure> {
     if planned == 0 {
         say!("note: nothing fits: no question is worth asking; hint: --pairs all");
     }
-    let path = args.state.clone().or_else(|| args.output.out.as_deref().map(state_path));
+    let path = args.state.clone().or_else(|| args.output.out.as_deref().map(|out| beside(out, ".state")));
     let mut spent = Duration::ZERO;
     if let Some(path) = &path
         && let Some(state) = CompletionState::read(path).map_err(error)?
@@ -179,10 +178,8 @@ pub fn run(args: CompleteArgs) -> Result<(), Failure> {
     loop {
         let progress = work.progress();
         let elapsed = begin.elapsed();
-        let rate = elapsed.as_secs_f64() / (progress.asked - asked_before).max(1) as f64;
-        // What the best links lack is asked in the time that is left.
-        let reserve = Duration::from_secs_f64(rate * progress.lacking as f64);
-        let hurry = args.budget.is_some_and(|budget| spent + elapsed + reserve >= budget);
+        let left = args.budget.map(|budget| budget.saturating_sub(spent));
+        let hurry = left.is_some_and(|left| progress.must_end(elapsed, progress.asked - asked_before, 0, left));
         if stop.load(Ordering::Relaxed) {
             interrupted = true;
             break;
@@ -296,12 +293,6 @@ fn options(args: &CompleteArgs, graph: &Graph) -> Result<CompleteOptions, Failur
         ..CompleteOptions::default()
     };
     options.within(graph, &scope).map_err(error)
-}
-
-fn state_path(out: &Path) -> PathBuf {
-    let mut name = OsString::from(out);
-    name.push(".state");
-    PathBuf::from(name)
 }
 
 fn other_state(path: &Path, e: &StateError) -> Failure {

@@ -56,6 +56,7 @@ use world::WorldArgs;
     propagate_version = true,
     after_help = "\
 Examples:
+  flock-kg complete data/medicines.tsv --relation treats --top 10
   flock-kg predict data/countries.tsv Portugal borders '?'
   flock-kg info data/countries.tsv
   flock-kg doctor

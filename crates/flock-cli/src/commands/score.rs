@@ -1,6 +1,5 @@
 //! `flock-kg score`: how likely given triples are, or which triples of a graph are the least likely.
 
-use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -15,7 +14,7 @@ use crate::shared::failure::{Failure, error, json, message};
 use crate::shared::interrupt::on_interrupt;
 use crate::shared::load::{self, GraphArgs};
 use crate::shared::models::ModelArgs;
-use crate::shared::output::OutputArgs;
+use crate::shared::output::{OutputArgs, beside};
 use crate::shared::parse;
 use crate::shared::progress::CountBar;
 
@@ -101,7 +100,7 @@ pub fn run(args: ScoreArgs) -> Result<(), Failure> {
         inquiry = inquiry.walks(walks);
     }
     let (triples, failed) = triples(&args, &graph)?;
-    let path = args.output.out.as_deref().map(journal_path);
+    let path = args.output.out.as_deref().map(|out| beside(out, ".state"));
     let (mut scored, journal, interrupted) = score(&inquiry, &triples, path.as_deref(), &stop)?;
     if args.existing {
         scored.sort_by(|a, b| a.logit().total_cmp(&b.logit()));
@@ -158,12 +157,6 @@ fn triples(args: &ScoreArgs, graph: &Graph) -> Result<(Vec<Triple>, usize), Fail
         triples = sample(&triples, count, args.seed);
     }
     Ok((triples, failed))
-}
-
-fn journal_path(out: &Path) -> PathBuf {
-    let mut name = OsString::from(out);
-    name.push(".state");
-    PathBuf::from(name)
 }
 
 /// Scores triples step by step. Tells whether someone has stopped it.

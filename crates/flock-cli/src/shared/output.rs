@@ -81,6 +81,13 @@ impl OutputArgs {
     }
 }
 
+/// The name of a file that belongs to another: `FILE` and an ending.
+pub fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(ending);
+    PathBuf::from(name)
+}
+
 /// Refuses Parquet on a terminal, and a directory as a file.
 pub fn check_format(format: OutputFormat, out: Option<&Path>) -> Result<(), Failure> {
     if let Some(out) = out.filter(|out| out.is_dir() || out.file_name().is_none()) {
@@ -176,9 +183,7 @@ impl Output {
     /// Opens `out`, or standard output.
     pub fn new(out: Option<&Path>) -> Result<Output, Failure> {
         let Some(path) = out else { return Ok(Output { file: None }) };
-        let mut partial = OsString::from(path);
-        partial.push(".partial");
-        let partial = PathBuf::from(partial);
+        let partial = beside(path, ".partial");
         let file = File::create(&partial)
             .map_err(|e| Failure::Error(format!("--out {}: cannot write: {e}", partial.display())))?;
         Ok(Output { file: Some((file, partial, path.to_path_buf())) })

@@ -35,6 +35,7 @@ pub use work::{MOST_QUESTIONS, PlaceOutline};
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use flock_graph::{Graph, NodeId, Topology, Triple};
 use flock_model::ensemble::{NotFinite, Scores};
@@ -234,6 +235,15 @@ pub struct CompletionProgress {
     pub left: usize,
     /// How many questions the best links still lack.
     pub lacking: usize,
+}
+
+impl CompletionProgress {
+    /// Whether the search must end now, so that the rest of a budget suffices for the questions that the best links lack, and for
+    /// `more` besides. `asked` questions have taken `spent` so far.
+    pub fn must_end(&self, spent: Duration, asked: usize, more: usize, budget: Duration) -> bool {
+        let each = spent.as_secs_f64() / asked.max(1) as f64;
+        spent.as_secs_f64() + each * (self.lacking + more) as f64 >= budget.as_secs_f64()
+    }
 }
 
 impl Completion {

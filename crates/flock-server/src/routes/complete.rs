@@ -146,11 +146,9 @@ impl CompleteWork {
         let (mut asked, mut told) = (0, Instant::now());
         loop {
             let spent = self.begin.elapsed();
-            let per_question = spent.as_secs_f64() / asked.max(1) as f64;
             // Time for the other ends of the best links, and for reasons.
             let reasons = if self.request.explain { work.options().top } else { 0 };
-            let reserve = Duration::from_secs_f64(per_question * (work.progress().lacking + reasons) as f64);
-            let hurry = spent + reserve >= self.budget;
+            let hurry = work.progress().must_end(spent, asked, reasons, self.budget);
             if spent >= self.budget {
                 break;
             }
