@@ -287,7 +287,7 @@ impl Completion {
     /// How far the work is.
     pub fn progress(&self) -> CompletionProgress {
         CompletionProgress {
-            asked: self.asked.len(),
+            asked: self.asked.len() + self.again.len(),
             planned: self.work.pairs.len(),
             left: self.work.pairs.len() - self.next,
             lacking: self.lacking().len(),
