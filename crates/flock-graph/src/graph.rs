@@ -37,6 +37,24 @@ pub struct NamedEdit<'a> {
 }
 
 impl Graph {
+    /// Puts a graph together. The topology has as many nodes and relations as there are names.
+    pub(crate) fn from_parts(
+        entities: Names,
+        relations: Names,
+        topology: Topology,
+        prefixes: Prefixes,
+        labels: Labels,
+    ) -> Graph {
+        Graph {
+            folded: Arc::new(FoldedNames::new(&entities, &relations)),
+            entities: Arc::new(entities),
+            relations: Arc::new(relations),
+            topology: Arc::new(topology),
+            prefixes,
+            labels,
+        }
+    }
+
     /// Returns the names of the entities. The id of a name is the node of the [`Topology`].
     pub fn entities(&self) -> &Names {
         &self.entities
@@ -302,14 +320,8 @@ impl GraphBuilder {
         // Both lengths fit, because ids are below u32::MAX.
         let nodes = self.entities.len() as u32;
         let topology = Topology::build(nodes, self.relations.len() as u32, self.triples)?;
-        Ok(Graph {
-            labels: self.labels.finish(&self.entities, &self.relations, &Labels::default()),
-            folded: Arc::new(FoldedNames::new(&self.entities, &self.relations)),
-            entities: Arc::new(self.entities),
-            relations: Arc::new(self.relations),
-            topology: Arc::new(topology),
-            prefixes: self.prefixes,
-        })
+        let labels = self.labels.finish(&self.entities, &self.relations, &Labels::default());
+        Ok(Graph::from_parts(self.entities, self.relations, topology, self.prefixes, labels))
     }
 }
 

@@ -18,6 +18,11 @@ pub struct Labels {
 }
 
 impl Labels {
+    /// Puts the labels of entities and of relations together.
+    pub(crate) fn new(entities: LabelSet, relations: LabelSet) -> Labels {
+        Labels { entities: Arc::new(entities), relations: Arc::new(relations) }
+    }
+
     /// Returns the label of an entity.
     pub fn entity(&self, id: u32) -> Option<&str> {
         self.entities.get(id)
@@ -66,7 +71,7 @@ pub struct LabelSet {
 
 impl LabelSet {
     /// Makes a set from ids, in ascending order, and their labels.
-    fn new<'a>(labels: impl Iterator<Item = (u32, &'a str)>) -> LabelSet {
+    pub(crate) fn new<'a>(labels: impl Iterator<Item = (u32, &'a str)>) -> LabelSet {
         let mut set = LabelSet::default();
         for (id, label) in labels {
             debug_assert!(set.ids.last().is_none_or(|last| *last < id));

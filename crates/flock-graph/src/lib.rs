@@ -18,6 +18,7 @@ mod labels;
 mod lookup;
 mod names;
 mod near;
+mod packed;
 mod prefixes;
 mod quote;
 mod read;
@@ -27,9 +28,13 @@ mod text_index;
 pub mod topology;
 mod unknown;
 
+/// The version of Arrow that [`load_batches`] and [`for_each_row`] take batches of.
+#[cfg(feature = "parquet")]
+pub use arrow_array;
 pub use graph::{Graph, GraphBuilder, GraphError, NamedEdit};
 pub use labels::{LabelSet, Labels};
 pub use names::Names;
+pub use packed::PackedError;
 pub use prefixes::Prefixes;
 pub use read::error::{Compression, EndpointError, LoadError, Remedy, RowError};
 pub use read::labels::LabelReport;
@@ -38,6 +43,8 @@ pub use read::{
     LoadProgress, LoadReport, LoadWarning, MaybeHeader, SkippedRow, TableReport, UnknownFormat, UsedColumn,
     for_each_triple, load, load_many, load_reader, source_name,
 };
+#[cfg(feature = "parquet")]
+pub use read::{for_each_row, load_batches};
 pub use search::NameIndex;
 pub use subgraph::{Subgraph, grow};
 pub use topology::mask::{self, Mask};

@@ -5,7 +5,7 @@
 //! in a graph is always the full IRI.
 
 use crate::near::suggest::split_iri;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Well-known namespaces and their usual prefixes.
 const WELL_KNOWN: [(&str, &str); 14] = [
@@ -45,6 +45,17 @@ impl Prefixes {
         let longer = |(_, n): &(String, String)| n.len() >= namespace.len();
         let at = self.entries.partition_point(longer);
         self.entries.insert(at, (prefix.to_owned(), namespace.to_owned()));
+    }
+
+    /// Takes pairs of prefix and namespace as [`iter`](Prefixes::iter) lists them. Returns `None` if it
+    /// would never list these.
+    pub(crate) fn from_entries(entries: Vec<(String, String)>) -> Option<Prefixes> {
+        let in_order = entries.is_sorted_by(|(_, a), (_, b)| a.len() >= b.len());
+        let different = {
+            let (mut prefixes, mut namespaces) = (HashSet::new(), HashSet::new());
+            entries.iter().all(|(p, n)| !n.is_empty() && prefixes.insert(p) && namespaces.insert(n))
+        };
+        (in_order && different).then_some(Prefixes { entries })
     }
 
     /// Tells whether there are no prefixes.

@@ -1,7 +1,7 @@
 //! Small files that expand to a lot, and streams without an end: each gives a typed error and takes
 //! little memory.
 
-use flock_graph::{LoadError, LoadOptions, load_reader};
+use flock_graph::{Graph, GraphBuilder, LoadError, LoadOptions, PackedError, load_reader};
 use peak_alloc::PeakAlloc;
 use std::io::{self, Read};
 
@@ -268,4 +268,48 @@ fn little_memory_for_files_that_swell() {
         assert!(matches!(error, LoadError::Row { line: 1, .. }), "{name} {start}: {error}");
         assert!(peak < 150, "{name} {start}: {peak} MiB");
     }
+
+    // A packed graph that says it is large, and is not.
+    let unpacked = |bytes: &[u8]| {
+        MEMORY.reset_peak_usage();
+        let before = MEMORY.current_usage();
+        let result = Graph::from_bytes(bytes);
+        (result, MEMORY.peak_usage() - before)
+    };
+    let sealed = |body: &[u8], len: u64| {
+        let checked = [&len.to_le_bytes(), &(body.len() as u64).to_le_bytes(), body].concat();
+        let mut crc = flate2::Crc::new();
+        crc.update(&checked);
+        [b"FLOCKGRF\x01\0\0\0", &crc.sum().to_le_bytes()[..], &checked].concat()
+    };
+    // 64 MiB of zeros in some kilobytes, with the true length and with one that is allowed.
+    let zeros = zstd::bulk::compress(&vec![0; 64 << 20], 1).unwrap();
+    let (result, peak) = unpacked(&sealed(&zeros, 64 << 20));
+    assert!(matches!(result, Err(PackedError::Swollen { .. })) && peak < 1 << 20, "{result:?}: {peak} bytes");
+    let (result, peak) = unpacked(&sealed(&zeros, 50 * zeros.len() as u64));
+    assert!(matches!(result, Err(PackedError::Content { .. })) && peak < 51 * zeros.len(), "{result:?}: {peak} bytes");
+    // 2^35 names, 2^35 triples, a name of 2^35 bytes.
+    let many = b"\x80\x80\x80\x80\x80\x01";
+    for start in [&b""[..], b"\x01", b"\x01\x01a\x01\x01r"] {
+        let body = [start, many].concat();
+        let (result, peak) = unpacked(&sealed(&body, body.len() as u64));
+        assert!(matches!(result, Err(PackedError::Content { .. })) && peak < 1 << 20, "{result:?}: {peak} bytes");
+    }
+    // The most memory for the fewest bytes: triples that are all alike, and just so much noise that
+    // they may be packed. Two bytes of the body are a triple, which takes about 50 bytes while the
+    // index is built; and the body is at most 50 times as long as the bytes.
+    let mut builder = GraphBuilder::new();
+    let (mut noise, mut state) = (String::new(), 1u32);
+    for _ in 0..52_000 {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        noise.push(char::from(b'!' + (state >> 24) as u8 % 94));
+    }
+    builder.entity(&noise);
+    let names: Vec<String> = (0..1000).map(|i| i.to_string()).collect();
+    names.iter().for_each(|head| names.iter().for_each(|tail| builder.add(head, "r", tail)));
+    let bytes = builder.finish().unwrap().to_bytes();
+    let body = u64::from_le_bytes(bytes[16..24].try_into().unwrap()) as usize;
+    assert!(body > 30 * bytes.len(), "{body} bytes, packed {}", bytes.len());
+    let (result, peak) = unpacked(&bytes);
+    assert!(result.is_ok() && peak < 40 * body, "{peak} bytes for a body of {body}, packed {}", bytes.len());
 }

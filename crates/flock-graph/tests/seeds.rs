@@ -10,6 +10,8 @@ mod json;
 mod names;
 #[path = "../../../fuzz/targets/obo.rs"]
 mod obo;
+#[path = "../../../fuzz/targets/packed.rs"]
+mod packed;
 #[path = "../../../fuzz/targets/quads.rs"]
 mod quads;
 #[path = "../../../fuzz/targets/rdf.rs"]
@@ -64,4 +66,9 @@ fn seeds_of_obo() {
 #[test]
 fn seeds_of_graphml() {
     each("graphml", graphml::run);
+}
+
+#[test]
+fn seeds_of_packed() {
+    each("packed", packed::run);
 }

@@ -103,6 +103,14 @@ pub enum LoadError {
         /// The message of the reader.
         message: String,
     },
+    /// Record batches that cannot be read.
+    #[error("{file}: cannot read the batches: {}", shown(.message))]
+    Batches {
+        /// The batches, as the caller named them.
+        file: String,
+        /// The message of the reader.
+        message: String,
+    },
     /// The header names head and tail, and no relation.
     #[error(
         "{file}: has columns {}, expected one for the relation beside {} and {}",
@@ -251,9 +259,11 @@ impl LoadError {
             LoadError::Row { what, .. } => what.remedy(),
             LoadError::Endpoint { what, .. } => what.remedy(),
             LoadError::Empty { nodes, .. } if *nodes > 0 => Some(Remedy::AddEdges),
-            LoadError::Io { .. } | LoadError::TooMuch { .. } | LoadError::Empty { .. } | LoadError::TooLarge { .. } => {
-                None
-            }
+            LoadError::Io { .. }
+            | LoadError::TooMuch { .. }
+            | LoadError::Batches { .. }
+            | LoadError::Empty { .. }
+            | LoadError::TooLarge { .. } => None,
         }
     }
 

@@ -81,7 +81,7 @@ pub(crate) fn read(
             Ok(Event::End(_)) => match document.close(report, sink) {
                 Err(what) if is_syntax(&what) => {
                     report.rows += 1;
-                    report.skip(source, line, what, options)?;
+                    report.skip(&source.file, line, what, options)?;
                     Ok(())
                 }
                 closed => closed,

@@ -369,16 +369,17 @@ impl LoadReport {
     /// Counts a malformed row, or fails if that is not allowed.
     pub(crate) fn skip(
         &mut self,
-        source: &Source<'_>,
+        file: &str,
         line: u64,
         what: RowError,
         options: &LoadOptions,
     ) -> Result<(), LoadError> {
+        let file = || file.to_owned();
         if !options.lenient {
-            return Err(source.row(line, what));
+            return Err(LoadError::Row { file: file(), line, what });
         }
         self.skipped += 1;
-        self.first_skipped.get_or_insert_with(|| SkippedRow { file: source.file.clone(), line, what });
+        self.first_skipped.get_or_insert_with(|| SkippedRow { file: file(), line, what });
         Ok(())
     }
 }
@@ -442,9 +443,67 @@ impl Graph {
 /// the format.
 pub fn load_reader(name: &str, reader: impl Read, options: &LoadOptions) -> Result<(Graph, LoadReport), LoadError> {
     let source = Source::new(name.to_owned(), reader, options)?;
-    let mut loader = Loader::new(&source);
+    let mut loader = Loader::new(source.format);
     loader.read(source, options)?;
     loader.finish()
+}
+
+/// Loads a graph from record batches that are in memory, such as those of a data frame. `name`
+/// stands for the file in messages.
+///
+/// Columns are understood as those of a Parquet file: by [`LoadOptions::columns`], or else by their
+/// names, or else there are three of them. [`LoadOptions::lenient`] and [`LoadOptions::max_bytes`]
+/// apply. The line in a message is the number of the row, from 1. The reader is trusted: a panic in it
+/// is passed on.
+///
+/// ```
+/// use flock_graph::arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator, StringArray};
+/// let column = |names: [&str; 2]| std::sync::Arc::new(StringArray::from(names.to_vec())) as ArrayRef;
+/// let batch = RecordBatch::try_from_iter([
+///     ("subject", column(["Lisbon", "Portugal"])),
+///     ("predicate", column(["capital of", "borders"])),
+///     ("object", column(["Portugal", "Spain"])),
+/// ])?;
+/// let schema = batch.schema();
+/// let batches = RecordBatchIterator::new([Ok(batch)], schema);
+/// let (graph, report) = flock_graph::load_batches("the frame", batches, &Default::default())?;
+/// assert_eq!((graph.entities().len(), report.triples), (3, 2));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// Columns or rows that are no triples, or a reader that fails.
+#[cfg(feature = "parquet")]
+pub fn load_batches(
+    name: &str,
+    batches: impl arrow_array::RecordBatchReader,
+    options: &LoadOptions,
+) -> Result<(Graph, LoadReport), LoadError> {
+    let mut loader = Loader::new(Format::Arrow);
+    loader.files.push(name.to_owned());
+    loader.report.files.push(FileReport { file: name.to_owned(), format: Format::Arrow, table: None });
+    table::arrow::read_batches(name, batches, options, &mut loader.report, &mut loader.builder)?;
+    loader.finish()
+}
+
+/// Passes head, relation and tail of every row of record batches to `sink`, in order, and returns
+/// the number of rows. A null is `None`: this serves questions, which leave a part open. The texts
+/// are those of the cells, and an empty one is `Some("")`.
+///
+/// Columns are found as [`load_batches`] finds them, and all three must be there. Of the options
+/// only [`LoadOptions::columns`] and [`LoadOptions::max_bytes`] apply.
+///
+/// # Errors
+/// Columns that are no head, relation and tail, or a reader that fails. Rows before the error have
+/// been passed on.
+#[cfg(feature = "parquet")]
+pub fn for_each_row(
+    name: &str,
+    batches: impl arrow_array::RecordBatchReader,
+    options: &LoadOptions,
+    sink: impl FnMut([Option<&str>; 3]),
+) -> Result<u64, LoadError> {
+    table::arrow::for_each_row(name, batches, options, sink)
 }
 
 /// Loads several files into one graph. A blank node with a label is the same node in all of them.
@@ -457,7 +516,7 @@ pub fn load_many(paths: &[PathBuf], options: &LoadOptions) -> Result<(Graph, Loa
     let mut loader: Option<Loader> = None;
     for path in &files {
         let source = Source::open(path, options)?;
-        loader.get_or_insert_with(|| Loader::new(&source)).read(source, options)?;
+        loader.get_or_insert_with(|| Loader::new(source.format)).read(source, options)?;
     }
     match loader {
         Some(mut loader) => {
@@ -566,10 +625,10 @@ struct Loader {
 }
 
 impl Loader {
-    fn new(first: &Source<'_>) -> Loader {
+    fn new(first: Format) -> Loader {
         Loader {
             builder: GraphBuilder::new(),
-            report: LoadReport::new(first.format),
+            report: LoadReport::new(first),
             blank_nodes: BlankNodeNumbers::default(),
             files: Vec::new(),
             any_rdf: false,

@@ -70,7 +70,7 @@ pub(crate) fn read(
         });
         if let Err(what) = clause {
             report.rows += 1;
-            report.skip(source, number, what, options)?;
+            report.skip(&source.file, number, what, options)?;
         }
     }
     match stanza {
@@ -220,7 +220,7 @@ impl Stanza {
             report.rows += 1;
             let found = "a stanza without an id".to_owned();
             let what = RowError::Syntax { found, expected: "a line with id: in it" };
-            return report.skip(source, self.line, what, options);
+            return report.skip(&source.file, self.line, what, options);
         };
         if let Some(name) = self.name.filter(|name| !name.is_empty() && name.len() <= MAX_NAME) {
             report.rows += 1;

@@ -71,7 +71,7 @@ pub(crate) fn read(
             let result = row.result.clone().and_then(|()| rows.cells(&row, &plan.layout, &sample, &mut emitter));
             if let Err(what) = result {
                 report.rows += 1;
-                report.skip(source, row.line, what, options)?;
+                report.skip(&source.file, row.line, what, options)?;
             }
             continue;
         }
@@ -93,7 +93,7 @@ pub(crate) fn read(
                 let [head, relation, tail] = names;
                 sink.triple(head, relation, tail);
             }
-            Err(what) => report.skip(source, row.line, what, options)?,
+            Err(what) => report.skip(&source.file, row.line, what, options)?,
         }
     }
     if plan.report.header.is_none() {

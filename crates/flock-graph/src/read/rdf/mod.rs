@@ -288,7 +288,7 @@ impl<'a> StatementSink<'a> {
         what: RowError,
     ) -> Result<(), LoadError> {
         self.report.rows += 1;
-        self.report.skip(source, line, what, options)
+        self.report.skip(&source.file, line, what, options)
     }
 
     /// Takes a triple of plain names.

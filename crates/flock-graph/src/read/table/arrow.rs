@@ -1,8 +1,9 @@
-//! Reads Parquet and Arrow IPC: a batch of rows at a time, and only the columns that are used.
+//! Reads Parquet and Arrow IPC, and batches of rows that are in memory: a batch at a time, and only
+//! the columns that are used.
 //!
 //! Columns are text (plain, large, views, dictionaries) or whole numbers; the kinds of nodes may be
-//! lists of text. A file on disk is read in place. From anywhere else it is held in memory first,
-//! because both formats have their directory at the end.
+//! lists of text. A column of the type Null has no values. A file on disk is read in place. From
+//! anywhere else it is held in memory first, because both formats have their directory at the end.
 
 use super::header::{self, Layout, Reading};
 use super::report::HeaderReason;
@@ -15,7 +16,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, LargeStringArray, RecordBatch, StringArray, StringViewArray};
+use arrow_array::{Array, LargeStringArray, RecordBatch, RecordBatchReader, StringArray, StringViewArray};
 use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_schema::{ArrowError, DataType, Schema};
 use bytes::Bytes;
@@ -44,22 +45,66 @@ pub(crate) fn read(
     sink: &mut dyn Sink,
 ) -> Result<(), LoadError> {
     let data = Data::new(source)?;
+    let source = &*source;
     let limit = FLOOR.saturating_add(FACTOR.saturating_mul(data.len(source)?));
-    let mut table = Table { source, options, report, sink, limit, text: 0, row: 0 };
+    let table = Table { format: Some(source.format), limit: Some(limit), ..Table::new(&source.file, options) };
+    let mut loading = Loading { table, report, sink };
     // The readers of these formats check what they read, but were not written for files from
     // strangers: a damaged one must not end the program.
-    let result = catch_unwind(AssertUnwindSafe(|| match (table.source.format, &data) {
-        (Format::Parquet, Data::File(file)) => {
-            parquet(file.try_clone().map_err(|e| table.source.failed(e))?, &mut table)
-        }
-        (Format::Parquet, Data::Memory(bytes)) => parquet(bytes.clone(), &mut table),
+    let result = catch_unwind(AssertUnwindSafe(|| match (source.format, &data) {
+        (Format::Parquet, Data::File(file)) => parquet(file.try_clone().map_err(|e| source.failed(e))?, &mut loading),
+        (Format::Parquet, Data::Memory(bytes)) => parquet(bytes.clone(), &mut loading),
         (_, Data::File(file)) => {
             let open = || file.try_clone().map(BufReader::new);
-            arrow(&open, &mut table)
+            arrow(source, &open, &mut loading)
         }
-        (_, Data::Memory(bytes)) => arrow(&|| Ok(Cursor::new(bytes.clone())), &mut table),
+        (_, Data::Memory(bytes)) => arrow(source, &|| Ok(Cursor::new(bytes.clone())), &mut loading),
     }));
-    result.unwrap_or_else(|_| Err(table.failed("the data is damaged")))
+    result.unwrap_or_else(|_| Err(loading.table.failed("the data is damaged")))
+}
+
+/// Passes the triples and labels of batches to `sink`. `name` stands for the file in messages.
+pub(crate) fn read_batches(
+    name: &str,
+    batches: impl RecordBatchReader,
+    options: &LoadOptions,
+    report: &mut LoadReport,
+    sink: &mut dyn Sink,
+) -> Result<(), LoadError> {
+    let mut loading = Loading { table: Table::new(name, options), report, sink };
+    let (layout, used) = loading.layout(&batches.schema())?;
+    for batch in batches {
+        let batch = batch.and_then(|batch| batch.project(&used)).map_err(|error| loading.table.failed(error))?;
+        loading.batch(&batch, &layout, &used)?;
+    }
+    Ok(())
+}
+
+/// Passes head, relation and tail of every row of batches to `sink`, `None` for a null. Returns the
+/// number of rows.
+pub(crate) fn for_each_row(
+    name: &str,
+    batches: impl RecordBatchReader,
+    options: &LoadOptions,
+    mut sink: impl FnMut([Option<&str>; 3]),
+) -> Result<u64, LoadError> {
+    let mut table = Table::new(name, options);
+    let schema = batches.schema();
+    let names = names(&schema);
+    let columns = match table.understood(&schema, &names)?.triples {
+        Some(triples) => triples.columns,
+        // It describes nodes.
+        None => return Err(table.unknown_columns(&schema, &names)),
+    };
+    let used = table.used(&schema, &plain(columns))?;
+    for batch in batches {
+        let batch = batch.and_then(|batch| batch.project(&used)).map_err(|error| table.failed(error))?;
+        table.rows(&batch, &used, |_, row| {
+            sink(columns.map(|column| row.cell(column)));
+            Ok(())
+        })?;
+    }
+    Ok(table.row)
 }
 
 /// The bytes of a file.
@@ -88,27 +133,31 @@ impl Data {
     }
 }
 
-fn parquet(data: impl ChunkReader + 'static, table: &mut Table<'_, '_>) -> Result<(), LoadError> {
-    let builder = ParquetRecordBatchReaderBuilder::try_new(data).map_err(|error| table.failed(error))?;
-    let (layout, used) = table.layout(builder.schema())?;
+fn parquet(data: impl ChunkReader + 'static, loading: &mut Loading<'_>) -> Result<(), LoadError> {
+    let builder = ParquetRecordBatchReaderBuilder::try_new(data).map_err(|error| loading.table.failed(error))?;
+    let (layout, used) = loading.layout(builder.schema())?;
     let mask = ProjectionMask::roots(builder.parquet_schema(), used.iter().copied());
-    let batches = builder.with_projection(mask).with_batch_size(BATCH).build().map_err(|error| table.failed(error))?;
-    for batch in batches {
-        let batch = batch.map_err(|error| table.failed(error))?;
-        table.batch(&batch, &layout, &used)?;
+    let batches = builder.with_projection(mask).with_batch_size(BATCH).build();
+    for batch in batches.map_err(|error| loading.table.failed(error))? {
+        let batch = batch.map_err(|error| loading.table.failed(error))?;
+        loading.batch(&batch, &layout, &used)?;
     }
     Ok(())
 }
 
 /// Reads Arrow IPC. A file has its magic at the beginning, a stream has none.
-fn arrow<R: Read + Seek>(open: &dyn Fn() -> std::io::Result<R>, table: &mut Table<'_, '_>) -> Result<(), LoadError> {
-    let is_file = table.source.head.0.starts_with(b"ARROW1");
+fn arrow<R: Read + Seek>(
+    source: &Source<'_>,
+    open: &dyn Fn() -> std::io::Result<R>,
+    loading: &mut Loading<'_>,
+) -> Result<(), LoadError> {
+    let is_file = source.head.0.starts_with(b"ARROW1");
     let opened = || {
         let mut reader = open()?;
         reader.rewind()?;
         Ok(reader)
     };
-    let open = |table: &Table<'_, '_>| opened().map_err(|error| table.source.failed(error));
+    let open = || opened().map_err(|error| source.failed(error));
     fn batches<R: Read + Seek>(
         reader: R,
         is_file: bool,
@@ -120,13 +169,13 @@ fn arrow<R: Read + Seek>(open: &dyn Fn() -> std::io::Result<R>, table: &mut Tabl
             ArrowBatches::Stream(Box::new(StreamReader::try_new(reader, used)?))
         })
     }
-    let all = batches(open(table)?, is_file, None).map_err(|error| table.failed(error))?;
-    let (layout, used) = table.layout(&all.schema())?;
+    let all = batches(open()?, is_file, None).map_err(|error| loading.table.failed(error))?;
+    let (layout, used) = loading.layout(&all.schema())?;
     drop(all);
-    let mut some = batches(open(table)?, is_file, Some(used.clone())).map_err(|error| table.failed(error))?;
+    let mut some = batches(open()?, is_file, Some(used.clone())).map_err(|error| loading.table.failed(error))?;
     while let Some(batch) = some.next() {
-        let batch = batch.map_err(|error| table.failed(error))?;
-        table.batch(&batch, &layout, &used)?;
+        let batch = batch.map_err(|error| loading.table.failed(error))?;
+        loading.batch(&batch, &layout, &used)?;
     }
     Ok(())
 }
@@ -153,107 +202,184 @@ impl<R: Read + Seek> ArrowBatches<R> {
     }
 }
 
-/// A table that is being read.
-struct Table<'t, 's> {
-    source: &'t mut Source<'s>,
-    options: &'t LoadOptions,
+/// A table whose rows become triples and labels.
+struct Loading<'t> {
+    table: Table<'t>,
     report: &'t mut LoadReport,
     sink: &'t mut dyn Sink,
-    /// Number of bytes of names that the file may have, and that it had so far.
-    limit: u64,
+}
+
+impl Loading<'_> {
+    /// Finds out what the columns mean, and reports it. Returns the layout, and the columns that it
+    /// uses.
+    fn layout(&mut self, schema: &Schema) -> Result<(Layout, Vec<usize>), LoadError> {
+        let names = names(schema);
+        let layout = self.table.understood(schema, &names)?;
+        let header = Some(HeaderReason::Schema);
+        self.report.table(TableReport::new(&layout, Some(&names), names.len(), header));
+        let used = self.table.used(schema, &layout)?;
+        Ok((layout, used))
+    }
+
+    /// Takes the rows of a batch, which has the columns `used`.
+    fn batch(&mut self, batch: &RecordBatch, layout: &Layout, used: &[usize]) -> Result<(), LoadError> {
+        let (file, options) = (self.table.file, self.table.options);
+        let (report, sink) = (&mut *self.report, &mut *self.sink);
+        self.table.rows(batch, used, |line, row| {
+            let mut emitter = Emitter { report: &mut *report, sink: &mut *sink };
+            if let Err(what) = emitter.row(layout, &|column| row.cell(column)) {
+                report.rows += 1;
+                report.skip(file, line, what, options)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// A table that is being read.
+struct Table<'t> {
+    /// The name of the file for messages.
+    file: &'t str,
+    /// The format of the file. Batches in memory have none.
+    format: Option<Format>,
+    options: &'t LoadOptions,
+    /// Number of bytes of names that the file may have, if there is a limit, and that it had so far.
+    limit: Option<u64>,
     text: u64,
     /// Number of rows read.
     row: u64,
 }
 
-impl Table<'_, '_> {
-    fn failed(&self, error: impl Display) -> LoadError {
-        let (file, format) = (self.source.file.clone(), self.source.format);
-        LoadError::Columnar { file, format, message: error.to_string() }
+impl<'t> Table<'t> {
+    /// Describes a table in memory.
+    fn new(file: &'t str, options: &'t LoadOptions) -> Table<'t> {
+        Table { file, format: None, options, limit: None, text: 0, row: 0 }
     }
 
-    /// Finds out what the columns mean. Returns the layout over the columns that are used, and these
-    /// columns.
-    fn layout(&mut self, schema: &Schema) -> Result<(Layout, Vec<usize>), LoadError> {
-        let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-        let layout = self.understood(schema, &names)?;
-        let header = Some(HeaderReason::Schema);
-        self.report.table(TableReport::new(&layout, Some(&names), names.len(), header));
+    fn failed(&self, error: impl Display) -> LoadError {
+        let (file, message) = (self.file.to_owned(), error.to_string());
+        match self.format {
+            Some(format) => LoadError::Columnar { file, format, message },
+            None => LoadError::Batches { file, message },
+        }
+    }
+
+    /// Lists the columns that a layout uses, ascending, and checks that their values are names.
+    fn used(&self, schema: &Schema, layout: &Layout) -> Result<Vec<usize>, LoadError> {
         let mut used = Vec::new();
         let kinds = layout.nodes.as_ref().and_then(|nodes| nodes.kind.as_ref()).map(|kind| kind.column);
-        for column in columns_of(&layout) {
+        let file = || self.file.to_owned();
+        for column in columns_of(layout) {
             let Some(field) = schema.fields().get(column) else {
-                let columns = owned(&names);
-                let column = (column + 1).to_string();
-                return Err(LoadError::NoSuchColumn { file: self.source.file.clone(), column, columns, remedy: None });
+                let (columns, column) = (owned(&names(schema)), (column + 1).to_string());
+                return Err(LoadError::NoSuchColumn { file: file(), column, columns, remedy: None });
             };
             if !is_read(field.data_type(), Some(column) == kinds) {
-                let (file, column) = (self.source.file.clone(), column_name(field.name()));
-                return Err(LoadError::ColumnType { file, column, found: column_name(&field.data_type().to_string()) });
+                let (column, found) = (column_name(field.name()), column_name(&field.data_type().to_string()));
+                return Err(LoadError::ColumnType { file: file(), column, found });
             }
             used.push(column);
         }
         used.sort_unstable();
         used.dedup();
-        Ok((layout, used))
+        Ok(used)
     }
 
+    /// Finds out what the columns mean.
     fn understood(&self, schema: &Schema, names: &[&str]) -> Result<Layout, LoadError> {
-        let file = self.source.file.clone();
         if let Some(columns) = &self.options.columns {
-            return places(&file, columns, names).map(plain);
+            return places(self.file, columns, names).map(plain);
         }
         match header::read(names) {
             Some(Reading::Named { layout, .. }) => return Ok(layout),
             Some(Reading::NoRelation { head, tail }) => {
                 let ends = [head, tail].map(|at| column_name(names[at]));
-                return Err(LoadError::NoRelation { file, ends, columns: owned(names) });
+                return Err(LoadError::NoRelation { file: self.file.to_owned(), ends, columns: owned(names) });
             }
             None => {}
         }
         // Three columns with names that say nothing, such as 0, 1 and 2.
-        let is_name = |at: usize| is_read(schema.field(at).data_type(), false);
-        if names.len() == 3 && (0..3).all(is_name) {
-            return Ok(plain([0, 1, 2]));
+        let all: Vec<usize> = (0..names.len()).filter(|&at| !is_index(names[at])).collect();
+        match all[..] {
+            [head, relation, tail] if all.iter().all(|&at| is_read(schema.field(at).data_type(), false)) => {
+                Ok(plain([head, relation, tail]))
+            }
+            _ => Err(self.unknown_columns(schema, names)),
         }
-        let text: Vec<usize> = (0..names.len()).filter(|&at| is_name(at)).collect();
-        let columns = match text[..] {
-            [head, relation, tail, ..] => [head, relation, tail],
-            _ => [0, 1, 2],
-        };
-        let remedy = Box::new(Remedy::Columns { columns, names: owned(names), or_quote: false });
-        Err(LoadError::UnknownColumns { file, columns: owned(names), remedy })
     }
 
-    /// Takes the rows of a batch, which has the columns `used`.
-    fn batch(&mut self, batch: &RecordBatch, layout: &Layout, used: &[usize]) -> Result<(), LoadError> {
+    /// Says that the names of the columns do not tell, and suggests the first three that could be
+    /// names.
+    fn unknown_columns(&self, schema: &Schema, names: &[&str]) -> LoadError {
+        let is_name = |&at: &usize| {
+            let data_type = schema.field(at).data_type();
+            is_read(data_type, false) && *data_type != DataType::Null && !is_index(names[at])
+        };
+        let text: Vec<usize> = (0..names.len()).filter(is_name).take(3).collect();
+        let columns = text.try_into().unwrap_or([0, 1, 2]);
+        let remedy = Box::new(Remedy::Columns { columns, names: owned(names), or_quote: false });
+        LoadError::UnknownColumns { file: self.file.to_owned(), columns: owned(names), remedy }
+    }
+
+    /// Passes each row of a batch, which has the columns `used`, to `each`, with its number, from 1.
+    fn rows(
+        &mut self,
+        batch: &RecordBatch,
+        used: &[usize],
+        mut each: impl FnMut(u64, Row<'_>) -> Result<(), LoadError>,
+    ) -> Result<(), LoadError> {
         let columns: Option<Vec<Cells<'_>>> = batch.columns().iter().map(|column| Cells::new(column)).collect();
         let columns = columns.filter(|columns| columns.len() == used.len());
         let columns = columns.ok_or_else(|| self.failed("the columns are not those of the schema"))?;
-        let mut texts = vec![String::new(); used.len()];
+        let (mut texts, mut present) = (vec![String::new(); used.len()], vec![false; used.len()]);
         for row in 0..batch.num_rows() {
             self.row += 1;
-            for (text, column) in texts.iter_mut().zip(&columns) {
+            for ((text, present), column) in texts.iter_mut().zip(&mut present).zip(&columns) {
                 text.clear();
-                column.write(row, text);
+                *present = column.write(row, text);
                 self.text += text.len() as u64 + 1;
             }
             if let Some(limit) = self.options.max_bytes.filter(|limit| self.text > *limit) {
-                return Err(LoadError::TooMuch { file: self.source.file.clone(), limit });
+                return Err(LoadError::TooMuch { file: self.file.to_owned(), limit });
             }
-            if self.text > self.limit {
+            if self.limit.is_some_and(|limit| self.text > limit) {
                 let message = "its names come to more than 256 MiB and 200 times the size of the file, expected less";
                 return Err(self.failed(message));
             }
-            let mut emitter = Emitter { report: &mut *self.report, sink: &mut *self.sink };
-            let cell = |column: usize| Some(texts[used.binary_search(&column).ok()?].as_str());
-            if let Err(what) = emitter.row(layout, &cell) {
-                self.report.rows += 1;
-                self.report.skip(self.source, self.row, what, self.options)?;
-            }
+            each(self.row, Row { used, texts: &texts, present: &present })?;
         }
         Ok(())
     }
+}
+
+/// The cells of a row.
+#[derive(Copy, Clone)]
+struct Row<'r> {
+    /// The columns that are read, ascending.
+    used: &'r [usize],
+    /// Their texts.
+    texts: &'r [String],
+    /// Whether they have one.
+    present: &'r [bool],
+}
+
+impl<'r> Row<'r> {
+    /// Returns the text of a column. A null has none.
+    fn cell(self, column: usize) -> Option<&'r str> {
+        let at = self.used.binary_search(&column).ok()?;
+        self.present[at].then_some(self.texts[at].as_str())
+    }
+}
+
+/// Lists the names of the columns.
+fn names(schema: &Schema) -> Vec<&str> {
+    schema.fields().iter().map(|field| field.name().as_str()).collect()
+}
+
+/// Tells whether a column is the index of a pandas frame, which pandas writes beside its columns.
+fn is_index(name: &str) -> bool {
+    let number = name.strip_prefix("__index_level_").and_then(|rest| rest.strip_suffix("__"));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// Lists the columns that a layout uses.
@@ -266,18 +392,19 @@ fn columns_of(layout: &Layout) -> Vec<usize> {
     triples.chain(nodes).collect()
 }
 
-/// Tells whether values of a type are names.
+/// Tells whether values of a type are names. A column without values may have the type Null.
 fn is_read(data_type: &DataType, or_list: bool) -> bool {
     match data_type {
         DataType::Dictionary(_, values) => is_read(values, false),
         DataType::List(field) | DataType::LargeList(field) if or_list => is_read(field.data_type(), false),
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => true,
         other => other.is_integer(),
     }
 }
 
 /// A column of a batch.
 enum Cells<'a> {
+    Nulls,
     Text(&'a StringArray),
     LargeText(&'a LargeStringArray),
     TextView(&'a StringViewArray),
@@ -310,6 +437,7 @@ impl<'a> Cells<'a> {
             return Some(Cells::Lists(ranges, Box::new(Cells::new(lists.values())?)));
         }
         match array.data_type() {
+            DataType::Null => Some(Cells::Nulls),
             DataType::Utf8 => array.as_string_opt::<i32>().map(Cells::Text),
             DataType::LargeUtf8 => array.as_string_opt::<i64>().map(Cells::LargeText),
             DataType::Utf8View => array.as_string_view_opt().map(Cells::TextView),
@@ -325,31 +453,28 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// Adds the text of a row. A null is empty.
-    fn write(&self, row: usize, text: &mut String) {
-        match self {
-            Cells::Text(array) if array.is_valid(row) => text.push_str(array.value(row)),
-            Cells::LargeText(array) if array.is_valid(row) => text.push_str(array.value(row)),
-            Cells::TextView(array) if array.is_valid(row) => text.push_str(array.value(row)),
+    /// Adds the text of a row. Returns whether there is one: a null has none.
+    fn write(&self, row: usize, text: &mut String) -> bool {
+        let value = match self {
+            Cells::Nulls => None,
+            Cells::Text(array) => array.is_valid(row).then(|| array.value(row)),
+            Cells::LargeText(array) => array.is_valid(row).then(|| array.value(row)),
+            Cells::TextView(array) => array.is_valid(row).then(|| array.value(row)),
             Cells::Numbers(numbers) => {
-                if let Some(number) = numbers[row] {
-                    // Writing to a string does not fail.
-                    let _ = write!(text, "{number}");
-                }
+                // Writing to a string does not fail.
+                return numbers[row].is_some_and(|number| write!(text, "{number}").is_ok());
             }
-            Cells::Dictionary(places, values) => {
-                if let Some(at) = places[row] {
-                    values.write(at, text);
-                }
-            }
+            Cells::Dictionary(places, values) => return places[row].is_some_and(|at| values.write(at, text)),
             Cells::Lists(ranges, values) => {
                 for at in ranges[row].clone() {
                     text.push_str(if at > ranges[row].start { "|" } else { "" });
                     values.write(at, text);
                 }
+                return !ranges[row].is_empty();
             }
-            _ => {}
-        }
+        };
+        text.push_str(value.unwrap_or_default());
+        value.is_some()
     }
 }
 

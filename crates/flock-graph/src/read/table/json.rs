@@ -236,7 +236,7 @@ pub(crate) fn read(
         let mut emitter = Emitter { report: &mut *report, sink: &mut *sink };
         if let Err(what) = result.and_then(|value| reader.line(&value, &mut emitter)) {
             report.rows += 1;
-            report.skip(source, row.line, what, options)?;
+            report.skip(&source.file, row.line, what, options)?;
         }
     }
     report.table(reader.table.unwrap_or_default());
