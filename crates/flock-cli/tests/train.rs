@@ -196,6 +196,37 @@ fn fine_tuning_starts_from_the_built_in_model_of_the_task() {
 }
 
 #[test]
+fn minutes_end_a_run_and_more_minutes_continue_it() {
+    let place = Place::new();
+    // A billionth of a minute is over after any step.
+    let ran = ok(place.run(&pretrain("out", &["--minutes", "1e-9", "--json"])));
+    let summary = &ran.json()[0];
+    assert_eq!((&summary["finished"], &summary["steps"]), (&true.into(), &1.into()));
+    assert!(ran.err.contains("step 1/1  loss "), "{}", ran.err);
+    let ended = std::fs::read(place.path("out/last.safetensors")).unwrap();
+    ok(place.run(&pretrain("one", &["--steps", "1"])));
+    assert!(ended == std::fs::read(place.path("one/last.safetensors")).unwrap());
+    // The same command has nothing left to do; one with more time and a last step has.
+    let ran = ok(place.run(&pretrain("out", &["--minutes", "1e-9", "--json"])));
+    assert_eq!((&ran.json()[0]["resumed_at"], &ran.json()[0]["steps"]), (&1.into(), &1.into()));
+    let ran = ok(place.run(&pretrain("out", &["--minutes", "600", "--steps", "3", "--json"])));
+    assert_eq!((&ran.json()[0]["resumed_at"], &ran.json()[0]["steps"]), (&1.into(), &3.into()));
+
+    let ran = place.run(&pretrain("cosine", &["--minutes", "5", "--set", "optimiser.schedule=cosine"]));
+    let message = "error: --minutes: minutes: a cosine schedule needs the number of steps, and none is given; \
+                   hint: a number of steps too, or optimiser.schedule = \"constant\"\n";
+    assert!(ran.code == Some(1) && ran.err.ends_with(message), "{ran:?}");
+    let finetune = ["finetune", "--graph", "world.tsv", "--minutes"];
+    for (minutes, message) in [
+        ("0", "error: --minutes: minutes: expected more than 0, or \"off\"\n"),
+        ("nan", "error: --minutes: minutes: expected a value, and a number to be finite\n"),
+    ] {
+        let ran = place.run(&[&finetune[..], &[minutes]].concat());
+        assert!(ran.code == Some(1) && ran.err.ends_with(message), "{ran:?}");
+    }
+}
+
+#[test]
 fn precision_and_switches_reach_the_run() {
     let place = Place::new();
     let switches = ["--set", "model.processor=transformer", "--set", "model.consensus=mean", "--steps", "2"];

@@ -30,6 +30,8 @@ mod column;
 pub mod complete;
 mod error;
 pub mod explain;
+#[cfg(feature = "train")]
+pub mod finetune;
 mod fingerprint;
 mod inquiry;
 mod passes;
@@ -46,6 +48,7 @@ pub use calibrate::{CalibrateOptions, Calibrations};
 pub use candidates::Candidates;
 pub use error::{AskError, AskRemedy, PredictorError};
 pub use explain::{ExplainOptions, Explanation};
+pub use fingerprint::graph_fingerprint;
 pub use flock_graph::Graph;
 pub use flock_kernels::Precision;
 pub use flock_model::ModelName;

@@ -92,6 +92,7 @@ impl NamedModel {
 #[derive(Clone, Debug, Default)]
 pub struct PredictorBuilder {
     models: Vec<ModelSource>,
+    defaults: Vec<DefaultCalibrations>,
     precision: Option<Precision>,
     threads: Option<usize>,
 }
@@ -117,6 +118,12 @@ impl PredictorBuilder {
         self
     }
 
+    /// Adds default calibrations, for the model whose hash they have. A model file has its own beside it.
+    pub fn default_calibrations(mut self, defaults: DefaultCalibrations) -> PredictorBuilder {
+        self.defaults.push(defaults);
+        self
+    }
+
     /// Multiplies in `f32` (the default) or `bf16`.
     pub fn precision(mut self, precision: Precision) -> PredictorBuilder {
         self.precision = Some(precision);
@@ -134,10 +141,11 @@ impl PredictorBuilder {
     /// # Errors
     /// A model that cannot be used, or a machine that cannot run it.
     pub fn build(self) -> Result<Predictor, PredictorError> {
-        let predictor = Predictor {
+        let mut predictor = Predictor {
             engine: engine(self.precision.unwrap_or(Precision::F32))?,
             given: !self.models.is_empty(),
             models: Default::default(),
+            checkpoints: Default::default(),
             pool: Arc::new(pool(self.threads.unwrap_or_else(all_threads))?),
         };
         for source in self.models {
@@ -148,7 +156,7 @@ impl PredictorBuilder {
                 ModelSource::Checkpoint(checkpoint, origin) => (*checkpoint, origin, None),
             };
             let mut named = NamedModel::new(&checkpoint, predictor.engine, origin)?;
-            if let Some(defaults) = defaults {
+            for defaults in defaults.into_iter().chain(self.defaults.iter().cloned()) {
                 named = named.with_default_calibrations(defaults);
             }
             let task = named.name.task;
@@ -157,6 +165,7 @@ impl PredictorBuilder {
                 let first = slot.get().map_or_else(String::new, |m| m.name.origin.clone());
                 return Err(PredictorError::SameTask { first, second: second.name.origin.clone(), task });
             }
+            predictor.checkpoints[task as usize] = Some(Arc::new(checkpoint));
         }
         #[cfg(not(feature = "bundled"))]
         if !predictor.given {
@@ -179,6 +188,7 @@ pub struct Predictor {
     engine: Engine,
     given: bool, // models were given; the bundled ones are not used then
     models: [OnceLock<Arc<NamedModel>>; 2],
+    checkpoints: [Option<Arc<Checkpoint>>; 2], // of given models; the bundled ones can be read again
     pool: Arc<rayon::ThreadPool>,
 }
 
@@ -213,8 +223,27 @@ impl Predictor {
                 .map_err(|e| AskError::Predictor(Box::new(e)))?;
             return Ok(slot.get_or_init(|| Arc::new(named)));
         }
+        Err(self.no_model(task))
+    }
+
+    /// The checkpoint of the model of a task, such as a fine-tuning starts from.
+    ///
+    /// # Errors
+    /// Model files were given, and none of them is for this task.
+    pub fn checkpoint(&self, task: Task) -> Result<Arc<Checkpoint>, AskError> {
+        if let Some(checkpoint) = &self.checkpoints[task as usize] {
+            return Ok(checkpoint.clone());
+        }
+        #[cfg(feature = "bundled")]
+        if !self.given {
+            return Ok(Arc::new(crate::bundled::default_checkpoint(task)));
+        }
+        Err(self.no_model(task))
+    }
+
+    fn no_model(&self, task: Task) -> AskError {
         let file = self.open().next().map_or_else(String::new, |m| m.name.origin.clone());
-        Err(AskError::NoModel { task, file })
+        AskError::NoModel { task, file }
     }
 
     /// The tasks of the given models; both tasks if the bundled models are used.

@@ -59,6 +59,7 @@ fn trained(graph: &Graph, engine: Engine, pool: &rayon::ThreadPool) -> Model {
     let mut gradient = FastGradient::new(engine, 2).unwrap();
     let context = RunContext {
         bundled: None,
+        start: None,
         gradient: &mut gradient,
         engine,
         pool,

@@ -16,6 +16,10 @@ use crate::settings::{ConfigError, Settings};
 use flock_model::checkpoint::{Averaging, Metadata, ProcessorKind, Task};
 use flock_model::step::{BaseLoss, Loss};
 
+/// The greatest number of steps. Steps take the place of the pass in the walks' keys, whose last value
+/// belongs to the data.
+pub const MOST_STEPS: u64 = u32::MAX as u64 - 1;
+
 /// The config of a pretraining or fine-tuning run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -24,8 +28,12 @@ pub struct TrainConfig {
     pub task: Task,
     /// Seed of weights, data and walks.
     pub seed: u64,
-    /// Steps of the optimiser.
+    /// Steps of the optimiser. If the settings have `minutes` and no `steps`, they are
+    /// [`MOST_STEPS`].
     pub steps: u64,
+    /// Minutes after which the run ends, at the end of a step; time before a resumption counts. At
+    /// least one step is taken. If not set, the run ends with its steps.
+    pub minutes: Option<f64>,
     /// Number of threads; all if not set. It changes the speed, never the result.
     pub threads: Option<usize>,
     /// Where the weights come from.
@@ -307,6 +315,7 @@ impl TrainConfig {
             task,
             seed: 0,
             steps: if task == Task::Entity { 400_000 } else { 40_000 },
+            minutes: None,
             threads: None,
             model: ModelSection::default(),
             data: DataSection::default(),
@@ -329,27 +338,71 @@ impl TrainConfig {
         config
     }
 
-    /// Lays settings over the defaults of their task and checks the result.
+    /// Lays settings over the defaults of their task and checks the result. The config is one of a
+    /// run on files, of which `data.graphs` names at least one.
     pub fn resolve(settings: &Settings, defaults: fn(Task) -> TrainConfig) -> Result<TrainConfig, ConfigError> {
-        let task = settings.get("task").and_then(|v| serde_json::from_value(v.clone()).ok()).unwrap_or(Task::Entity);
-        let config: TrainConfig = settings.over(&defaults(task))?;
-        config.check().map_err(|(key, rule)| settings.wrong_value(key, rule))?;
+        let config = TrainConfig::resolve_in_memory(settings, defaults)?;
+        config.check_named(settings)?;
         Ok(config)
     }
 
-    /// Checks all values. The error is the first wrong key and its rule.
-    pub fn check(&self) -> Result<(), (&'static str, String)> {
+    /// As [`TrainConfig::resolve`], for a run on graphs in memory: `data.graphs` may be empty.
+    pub fn resolve_in_memory(
+        settings: &Settings,
+        defaults: fn(Task) -> TrainConfig,
+    ) -> Result<TrainConfig, ConfigError> {
+        let task = settings.get("task").and_then(|v| serde_json::from_value(v.clone()).ok()).unwrap_or(Task::Entity);
+        let mut config: TrainConfig = settings.over(&defaults(task))?;
+        // The default number of steps is no one's wish where a time is given.
+        if config.minutes.is_some() && settings.get("steps").is_none() {
+            config.steps = MOST_STEPS;
+        }
+        config.check_as(settings)?;
+        Ok(config)
+    }
+
+    /// Checks all values. Whether graphs are named is not checked: they may be in memory.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.check_as(&Settings::new())
+    }
+
+    /// Checks all values of a run on files.
+    pub(crate) fn check_files(&self) -> Result<(), ConfigError> {
+        self.check()?;
+        self.check_named(&Settings::new())
+    }
+
+    /// Checks all values, which came from `settings`.
+    fn check_as(&self, settings: &Settings) -> Result<(), ConfigError> {
+        self.check_rules().map_err(|(key, rule)| settings.wrong_value(key, rule))?;
+        let cosine = self.optimiser.schedule == ScheduleName::Cosine;
+        if cosine && self.minutes.is_some() && self.steps == MOST_STEPS {
+            return Err(ConfigError::CosineWithoutSteps { origin: settings.origin("minutes") });
+        }
+        Ok(())
+    }
+
+    /// Checks that a file is named.
+    fn check_named(&self, settings: &Settings) -> Result<(), ConfigError> {
+        let rule = "expected at least one dataset directory or graph file";
+        match self.data.graphs.is_empty() {
+            true => Err(settings.wrong_value("data.graphs", rule.to_string())),
+            false => Ok(()),
+        }
+    }
+
+    /// Checks each value by its rule. The error is the first wrong key and its rule.
+    fn check_rules(&self) -> Result<(), (&'static str, String)> {
         let rule = |ok: bool, key, rule: &str| if ok { Ok(()) } else { Err((key, rule.to_string())) };
-        // Steps take the place of the pass in the walks' keys, whose last value belongs to the
-        // data.
-        rule((1..u64::from(u32::MAX)).contains(&self.steps), "steps", "expected 1 to 4294967294")?;
+        rule((1..=MOST_STEPS).contains(&self.steps), "steps", &format!("expected 1 to {MOST_STEPS}"))?;
+        let minutes = self.minutes;
+        rule(minutes.is_none_or(|m| m > 0.0 && m.is_finite()), "minutes", "expected more than 0, or \"off\"")?;
         rule(self.threads.is_none_or(|t| (1..=1024).contains(&t)), "threads", "expected 1 to 1024")?;
         let sizes = [("model.updates", self.model.updates, 64), ("model.length", self.model.length, 16_384)];
         for (key, size, most) in sizes {
             let least = if key == "model.length" { 2 } else { 1 };
             rule(size.is_none_or(|s| (least..=most).contains(&s)), key, &format!("expected {least} to {most}"))?;
         }
-        rule(!self.data.graphs.is_empty(), "data.graphs", "expected at least one dataset directory or graph file")?;
         let format = self.data.format.as_deref().map(str::parse::<Format>);
         rule(!matches!(format, Some(Err(_))), "data.format", &format!("expected {}", Format::words()))?;
         let distinct = |[h, r, t]: &[ColumnSetting; 3]| {

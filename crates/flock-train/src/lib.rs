@@ -6,7 +6,7 @@
 //! - [`config`]: the config of a run. [`settings`]: values from files and callers, laid over its
 //!   defaults.
 //! - [`data`]: the questions of each step.
-//! - `trainer`: pretraining and fine-tuning, [`train()`]. `start`: its first weights.
+//! - `trainer`: pretraining and fine-tuning, [`train()`] and [`train_on`]. `start`: its first weights.
 //!   [`petals`](mod@petals): runs on Petals.
 //! - `learner`: a step of the optimiser, with [`optimise`]. `validate`: the validation MRR.
 //! - `run`: what every run shares. [`state`]: the file from which a killed run resumes.
@@ -28,7 +28,7 @@ mod trainer;
 mod validate;
 
 pub use config::TrainConfig;
-pub use flock_eval::datasets::{DatasetError, Fingerprint};
+pub use flock_eval::datasets::{DatasetError, Fingerprint, TrainingGraph, training_graph};
 pub use flock_model::plain::PlainGradient;
 pub use flock_model::step::{BaseLoss, Example, Gradient, Loss, StepInput, StepOutput};
 pub use petals::{MARGIN, PetalsConfig, PetalsProtocol, PetalsReport, petals};
@@ -36,7 +36,7 @@ pub use remedy::TrainRemedy;
 pub use run::{BUNDLED, Event, RunContext, StepProgress, TrainError};
 pub use settings::{ConfigError, Settings};
 pub use state::StateError;
-pub use trainer::{BestValidation, TrainSummary, train};
+pub use trainer::{BestValidation, TrainSummary, train, train_on};
 
 // Compiles and runs the example of the README.
 #[cfg(doctest)]

@@ -13,6 +13,8 @@ pub enum TrainRemedy {
     Eval(EvalRemedy),
     /// Lower the learning rate, or clip the gradient.
     LowerRate,
+    /// Give the number of steps too, or use a constant rate.
+    GiveSteps,
     /// Use the same value to resume the run, or another directory.
     SameValue,
     /// Use the same graphs to resume the run, or another directory.
@@ -36,6 +38,7 @@ impl fmt::Display for TrainRemedy {
         f.write_str(match self {
             TrainRemedy::Eval(remedy) => return remedy.fmt(f),
             TrainRemedy::LowerRate => "a lower optimiser.rate, or optimiser.clip = 1",
+            TrainRemedy::GiveSteps => "a number of steps too, or optimiser.schedule = \"constant\"",
             TrainRemedy::SameValue => "the same value to go on with it, or another directory",
             TrainRemedy::SameGraphs => "the same graphs, or another directory",
             TrainRemedy::StartNew => "start a new run there",

@@ -7,6 +7,7 @@
 
 use std::path::Path;
 
+use crate::remedy::TrainRemedy;
 use flock_eval::difference::{join, leaves};
 use flock_graph::Names;
 use serde::Serialize;
@@ -62,6 +63,19 @@ pub enum ConfigError {
         /// The rule for its value.
         rule: String,
     },
+    /// A cosine schedule falls over a number of steps, and only a time is given.
+    #[error("{origin}: minutes: a cosine schedule needs the number of steps, and none is given")]
+    CosineWithoutSteps {
+        /// Where the minutes were given.
+        origin: String,
+    },
+}
+
+impl ConfigError {
+    /// Returns what to do about it, where that is known.
+    pub fn remedy(&self) -> Option<TrainRemedy> {
+        matches!(self, ConfigError::CosineWithoutSteps { .. }).then_some(TrainRemedy::GiveSteps)
+    }
 }
 
 /// A value with its key, and where it was given.
@@ -154,10 +168,14 @@ impl Settings {
     /// Makes the error for a value that breaks a rule. It names the place where the value was
     /// given.
     pub fn wrong_value(&self, key: &str, rule: String) -> ConfigError {
+        ConfigError::Value { origin: self.origin(key), key: key.to_string(), rule }
+    }
+
+    /// Returns the place where the value of a key was given.
+    pub(crate) fn origin(&self, key: &str) -> String {
         // serde's path may end inside an array: `data.subgraph[1]`.
         let given = self.entries.iter().rev().find(|e| key == e.key || key.starts_with(&format!("{}[", e.key)));
-        let origin = given.map_or("config".to_string(), |e| e.origin.clone());
-        ConfigError::Value { origin, key: key.to_string(), rule }
+        given.map_or("config".to_string(), |e| e.origin.clone())
     }
 }
 
@@ -171,11 +189,13 @@ impl SettingEntry {
                 _ => return Err(self.unknown(schema)),
             };
         }
+        let wrong = |rule: &str| {
+            Err(ConfigError::Value { origin: self.origin.clone(), key: self.key.clone(), rule: rule.to_string() })
+        };
         *place = match (known, &self.value) {
-            (Some(Value::Object(_)), _) => {
-                let rule = "is a section of keys, not a value".to_string();
-                return Err(ConfigError::Value { origin: self.origin.clone(), key: self.key.clone(), rule });
-            }
+            (Some(Value::Object(_)), _) => return wrong("is a section of keys, not a value"),
+            // NaN and infinity have no other form here. They must not pass for a key that is not set.
+            (_, Value::Null) => return wrong("expected a value, and a number to be finite"),
             (Some(Value::Null), Value::String(word)) if word == "off" => Value::Null,
             (_, value) => value.clone(),
         };

@@ -1,12 +1,13 @@
 //! The first weights of a run: initial weights or a checkpoint, with the metadata that the run's
 //! checkpoints will have.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use serde_json::Value;
 
 use crate::config::{TrainConfig, WalkCount};
-use crate::run::{BUNDLED, TrainError};
+use crate::run::{BUNDLED, RunContext, TrainError};
 use crate::settings::to_json;
 use flock_eval::datasets::Fingerprint;
 use flock_model::checkpoint::{Checkpoint, Metadata, Task};
@@ -19,14 +20,29 @@ pub(crate) fn config_hash(config: &TrainConfig) -> String {
     config.threads = None;
     config.steps = 0;
     config.output = Default::default();
-    sha256_hex(to_json(&config).to_string().as_bytes())
+    let mut config = to_json(&config);
+    // A key that came later: configs keep the hashes that checkpoints already state.
+    if let Some(keys) = config.as_object_mut() {
+        keys.remove("minutes");
+    }
+    sha256_hex(config.to_string().as_bytes())
+}
+
+/// Returns the config of a run that starts from a checkpoint in memory: `model.from` is the
+/// checkpoint's hash. So a run that is resumed with another checkpoint is refused, as one with another
+/// file name is.
+pub(crate) fn started_from<'a>(config: &'a TrainConfig, start: Option<&Checkpoint>) -> Cow<'a, TrainConfig> {
+    let Some(start) = start else { return Cow::Borrowed(config) };
+    let mut config = config.clone();
+    config.model.from = Some(format!("sha256:{}", start.hash).into());
+    Cow::Owned(config)
 }
 
 /// Returns the weights that training starts from, with the metadata that its checkpoints will have.
 pub(crate) fn first_weights(
     config: &TrainConfig,
     graphs: &[Fingerprint],
-    bundled: Option<fn(Task) -> Checkpoint>,
+    context: &RunContext<'_>,
 ) -> Result<Checkpoint, TrainError> {
     let count = graphs.len().max(1) as f64;
     let mean_nodes = graphs.iter().map(|g| f64::from(g.entities)).sum::<f64>() / count;
@@ -58,12 +74,17 @@ pub(crate) fn first_weights(
         config.walks.set_restarts(&mut meta);
         return Ok(initial_weights(meta, config.seed)?);
     };
-    let mut checkpoint = match bundled {
-        Some(bundled) if path == Path::new(BUNDLED) => bundled(config.task),
+    let mut checkpoint = match (context.start, context.bundled) {
+        (Some(start), _) => start.clone(),
+        (None, Some(bundled)) if path == Path::new(BUNDLED) => bundled(config.task),
         _ => Checkpoint::read(path)?,
     };
+    let origin = match context.start {
+        Some(_) => format!("the model {}", short(&checkpoint.hash)),
+        None => path.display().to_string(),
+    };
+    let start = |reason: String| Err(TrainError::Start { file: origin.clone(), reason });
     let meta = &mut checkpoint.weights.meta;
-    let start = |reason: String| Err(TrainError::Start { file: path.display().to_string(), reason });
     if meta.task != config.task {
         return start(format!("predicts {}, but the config has task = \"{}\"", plural(meta.task), config.task));
     }
@@ -95,8 +116,13 @@ pub(crate) fn first_weights(
             meta.graphs.push(name);
         }
     }
-    meta.note = note(format!("trained further from {}", &checkpoint.hash[..12]));
+    meta.note = note(format!("trained further from {}", short(&checkpoint.hash)));
     Ok(checkpoint)
+}
+
+/// The beginning of a hash, for people.
+fn short(hash: &str) -> &str {
+    hash.get(..12).unwrap_or(hash)
 }
 
 fn plural(task: Task) -> &'static str {

@@ -18,9 +18,9 @@ use crate::learner::{Learner, StepFailure, StepStats};
 use crate::metrics::{self, LogLine, MetricsLog};
 use crate::run::{Event, Meter, RunContext, RunDir, RunningLoss, TrainError, io_error, useful_macs};
 use crate::settings::to_json;
-use crate::start::{config_hash, first_weights};
+use crate::start::{config_hash, first_weights, started_from};
 use crate::{curve, state, validate};
-use flock_eval::datasets::{self, Fingerprint, NamedGraph, TestSet};
+use flock_eval::datasets::{self, Fingerprint, NamedGraph, TestSet, TrainingGraph};
 use flock_model::checkpoint::{Checkpoint, Metadata, Task};
 use flock_model::files::write_atomically;
 use flock_model::model::{Model, View};
@@ -29,7 +29,7 @@ use flock_model::weights::Weights;
 
 /// Keys that may change when a run is resumed, because they do not change the weights. Graphs are
 /// compared by content.
-const FREE: [&str; 5] = ["threads", "data.graphs", "output.dir", "output.log_every", "output.save_seconds"];
+const FREE: [&str; 6] = ["threads", "minutes", "data.graphs", "output.dir", "output.log_every", "output.save_seconds"];
 
 /// The result of a run.
 #[derive(Clone, Debug, Serialize)]
@@ -40,7 +40,8 @@ pub struct TrainSummary {
     pub graphs: Vec<String>,
     /// Steps done in total.
     pub steps: u64,
-    /// Whether all steps are done. If not, the run was stopped and can be resumed.
+    /// Whether the run has ended: all steps are done, or its minutes are used up. If not, it was
+    /// stopped and can be resumed.
     pub finished: bool,
     /// Steps that were done already when the run was resumed.
     pub resumed_at: Option<u64>,
@@ -93,18 +94,47 @@ struct TrainHeader {
 
 const KIND: &str = "train";
 
-/// Trains until the last step of the config, or until it is stopped. `dir` is the directory of the
-/// run.
+/// Trains on the files of `data.graphs` until the steps or the minutes of the config are over, or
+/// until it is stopped. `dir` is the directory of the run.
 pub fn train(config: &TrainConfig, dir: &Path, context: RunContext<'_>) -> Result<TrainSummary, TrainError> {
+    config.check_files()?;
     let dir = RunDir::open(dir, context.resume)?;
-    let (mut graphs, mut sets) = (Vec::new(), Vec::new());
+    let mut graphs = Vec::new();
     for path in &config.data.graphs {
-        let training = datasets::training(path, &config.load_options(), config.data.holdout, config.seed)?;
-        if let Some(note) = training.left_out {
-            (context.watch)(Event::Note(&note));
+        let graph = datasets::training(path, &config.load_options(), config.data.holdout, config.seed)?;
+        if let Some(note) = &graph.left_out {
+            (context.watch)(Event::Note(note));
         }
-        graphs.push(training.graph);
-        sets.extend(training.validation);
+        graphs.push(graph);
+    }
+    train_in(config, graphs, dir, context)
+}
+
+/// As [`train()`], on graphs in memory, which [`datasets::training_graph`] makes. `data.graphs`,
+/// `data.holdout` and the settings for reading files are not used. A run is resumed with the same
+/// graphs under the same names, in the same order.
+pub fn train_on(
+    config: &TrainConfig,
+    graphs: Vec<TrainingGraph>,
+    dir: &Path,
+    context: RunContext<'_>,
+) -> Result<TrainSummary, TrainError> {
+    config.check()?;
+    let dir = RunDir::open(dir, context.resume)?;
+    train_in(config, graphs, dir, context)
+}
+
+fn train_in(
+    config: &TrainConfig,
+    training: Vec<TrainingGraph>,
+    dir: RunDir,
+    context: RunContext<'_>,
+) -> Result<TrainSummary, TrainError> {
+    let config = &started_from(config, context.start);
+    let (mut graphs, mut sets) = (Vec::new(), Vec::new());
+    for TrainingGraph { graph, validation, .. } in training {
+        graphs.push(graph);
+        sets.extend(validation);
     }
     for path in &config.validation.extra {
         sets.push(datasets::validation(path)?);
@@ -139,6 +169,7 @@ struct TrainRun<'a, 's> {
     before: Option<f64>,    // its MRR at step 0
     best: Option<BestValidation>,
     pending: RunningLoss,
+    last_step: Option<StepStats>, // of this sitting
     metrics: MetricsLog,
     meter: Meter,
     saved: Instant,
@@ -165,7 +196,7 @@ impl<'a, 's> TrainRun<'a, 's> {
                 header.meta.check()?;
                 Weights::zeros(header.meta.clone())
             }
-            None => first_weights(config, &fingerprints, context.bundled)?.weights,
+            None => first_weights(config, &fingerprints, &context)?.weights,
         };
         // Refused now rather than at the first validation.
         Model::new(&Checkpoint::new(parameters.clone())?, context.engine)?;
@@ -179,9 +210,10 @@ impl<'a, 's> TrainRun<'a, 's> {
             before: None,
             best: None,
             pending: RunningLoss::default(),
+            last_step: None,
             resumed_at: None,
             metrics: MetricsLog::resume(&metrics_path, lines).map_err(io_error(&metrics_path))?,
-            meter: Meter::new(seconds, context.peak_gflops),
+            meter: Meter::new(seconds, config.minutes.map(|minutes| 60.0 * minutes), context.peak_gflops),
             saved: Instant::now(),
             config,
             dir,
@@ -238,11 +270,20 @@ impl<'a, 's> TrainRun<'a, 's> {
         (self.context.watch)(Event::Started { about: &lines, resumed: self.resumed_at });
     }
 
-    /// Runs all steps that are left. Returns false if the run was stopped before the last.
+    /// Returns whether the run ends here: all steps are done, or its time is used up. That takes one
+    /// step at least.
+    fn is_over(&self) -> bool {
+        self.learner.step >= self.config.steps || self.learner.step > 0 && self.meter.is_over()
+    }
+
+    /// Runs all steps that are left. Returns false if the run was stopped before the end.
     fn steps(&mut self) -> Result<bool, TrainError> {
         let (config, stop) = (self.config, self.context.stop);
         loop {
-            let (step, last) = (self.learner.step, self.learner.step == config.steps);
+            let (step, last) = (self.learner.step, self.is_over());
+            if last && self.pending.count > 0 {
+                self.log()?;
+            }
             // The weights that a run starts from are a candidate for the best. Random weights are
             // not worth the time.
             let worth = step > 0 || config.model.from.is_some();
@@ -260,9 +301,13 @@ impl<'a, 's> TrainRun<'a, 's> {
             if stop.load(Ordering::Relaxed) {
                 return Ok(false);
             }
-            let stats = self.step()?;
-            if self.learner.step.is_multiple_of(config.output.log_every) || self.learner.step == config.steps {
-                self.log(&stats)?;
+            // The validation may have used up the time.
+            if self.is_over() {
+                continue;
+            }
+            self.last_step = Some(self.step()?);
+            if self.learner.step.is_multiple_of(config.output.log_every) || self.is_over() {
+                self.log()?;
             }
             if self.saved.elapsed().as_secs_f64() >= config.output.save_seconds {
                 self.save()?;
@@ -316,13 +361,14 @@ impl<'a, 's> TrainRun<'a, 's> {
         Ok(stats)
     }
 
-    fn log(&mut self, stats: &StepStats) -> Result<(), TrainError> {
+    fn log(&mut self) -> Result<(), TrainError> {
         let (steps_per_s, ratio) = self.meter.speed();
+        let stats = self.last_step.as_ref();
         let pending = std::mem::take(&mut self.pending);
         self.record(LogLine {
             loss: Some(pending.mean()),
-            rate: Some(stats.rate),
-            norm: Some(stats.norm),
+            rate: stats.map(|s| s.rate),
+            norm: stats.map(|s| s.norm),
             steps_per_s,
             ratio,
             ..LogLine::default()

@@ -25,7 +25,7 @@ pub(crate) fn mrr(
         let walks = config.n.on(model.meta(), topology.num_nodes(), topology.num_triples());
         let ask = Ask { walks, passes: config.passes, seed: config.seed, options };
         let mut ranks = Vec::new();
-        let asked = rank_all(model, set, questions, ask, pool, 0, |done, batch| {
+        let asked = rank_all(model, set, questions, ask, pool, 0, None, |done, batch| {
             ranks.extend_from_slice(batch);
             if progress(before + done, total) { Ok(()) } else { Err(EvalError::Stopped) }
         });

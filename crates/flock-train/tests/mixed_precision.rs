@@ -42,6 +42,7 @@ fn curve(dir: &Path, precision: Precision) -> Vec<f64> {
     let out = dir.join(precision.to_string());
     let context = RunContext {
         bundled: None,
+        start: None,
         gradient: &mut FastGradient::new(engine(asked), 2).unwrap(),
         engine: engine(Precision::F32),
         pool: &rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap(),

@@ -4,15 +4,18 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use flock_graph::{Graph, NamedEdit};
 use flock_kernels::{Engine, Level, Precision};
 use flock_model::checkpoint::{Averaging, Checkpoint, Metadata, ProcessorKind, Task, Weights};
 use flock_model::init::initial_weights;
 use flock_model::model::ModelError;
-use flock_train::config::{ScheduleName, WalkCount};
+use flock_train::config::{MOST_STEPS, ScheduleName, WalkCount};
 use flock_train::data::Negatives;
+use flock_train::metrics::LogLine;
 use flock_train::{
     ConfigError, Event, Example, Gradient, PetalsConfig, PetalsProtocol, PetalsReport, PlainGradient, RunContext,
-    Settings, StepInput, StepOutput, TrainConfig, TrainError, TrainSummary, metrics, petals, train,
+    Settings, StepInput, StepOutput, TrainConfig, TrainError, TrainRemedy, TrainSummary, metrics, petals, train,
+    train_on, training_graph,
 };
 use flock_walk::WalkQuery;
 
@@ -73,16 +76,17 @@ fn tiny(dir: &Path, more: &[&str]) -> TrainConfig {
     TrainConfig::resolve(&settings, TrainConfig::pretraining).unwrap()
 }
 
-/// Runs with so many threads, stopped after so many steps.
+/// Runs with so many threads, stopped after so many steps, from a checkpoint in memory if there is one.
 struct Sitting {
     threads: usize,
     stop_after: u64,
     resume: bool,
+    start: Option<Checkpoint>,
 }
 
 impl Default for Sitting {
     fn default() -> Sitting {
-        Sitting { threads: 2, stop_after: u64::MAX, resume: false }
+        Sitting { threads: 2, stop_after: u64::MAX, resume: false, start: None }
     }
 }
 
@@ -101,6 +105,7 @@ impl Sitting {
         };
         work(RunContext {
             bundled: None,
+            start: self.start.as_ref(),
             gradient,
             engine,
             pool: &pool,
@@ -116,6 +121,20 @@ impl Sitting {
         self.with(&mut gradient, |context| train(config, out, context))
     }
 
+    /// On graphs in memory.
+    fn train_on(
+        &self,
+        config: &TrainConfig,
+        graphs: &[(&str, &Graph)],
+        out: &Path,
+    ) -> Result<TrainSummary, TrainError> {
+        let one = |(name, graph): &(&str, &Graph)| {
+            training_graph(name, (*graph).clone(), config.data.holdout, config.seed).unwrap()
+        };
+        let mut gradient = PlainGradient::new(self.threads).unwrap();
+        self.with(&mut gradient, |context| train_on(config, graphs.iter().map(one).collect(), out, context))
+    }
+
     fn petals(&self, config: &PetalsConfig, out: &Path) -> Result<Option<PetalsReport>, TrainError> {
         let mut gradient = PlainGradient::new(self.threads).unwrap();
         self.with(&mut gradient, |context| petals(config, out, context))
@@ -124,6 +143,15 @@ impl Sitting {
 
 fn bytes(out: &Path, file: &str) -> Vec<u8> {
     std::fs::read(out.join(file)).unwrap_or_else(|e| panic!("{file}: {e}"))
+}
+
+/// The lines of a log, but for the clock.
+fn timeless(out: &Path) -> Vec<LogLine> {
+    let mut records = metrics::read(&out.join("metrics.jsonl")).unwrap();
+    for r in &mut records {
+        (r.seconds, r.steps_per_s, r.ratio) = (0.0, None, None);
+    }
+    records
 }
 
 #[test]
@@ -149,7 +177,7 @@ fn a_run_in_pieces_on_other_threads_ends_in_the_same_bits() {
 
     let mut resumed = Vec::new();
     loop {
-        let sitting = Sitting { threads: 1, stop_after: 1, resume: !resumed.is_empty() };
+        let sitting = Sitting { threads: 1, stop_after: 1, resume: !resumed.is_empty(), ..Sitting::default() };
         let summary = sitting.train(&config, &pieces).unwrap();
         resumed.push(summary.resumed_at);
         if summary.finished {
@@ -162,14 +190,6 @@ fn a_run_in_pieces_on_other_threads_ends_in_the_same_bits() {
         assert!(bytes(&whole, file) == bytes(&pieces, file), "{file} differs");
     }
     assert!(bytes(&whole, "last.safetensors") != bytes(&whole, "ema.safetensors"));
-    // The same lines but for the clock.
-    let timeless = |out: &Path| {
-        let mut records = metrics::read(&out.join("metrics.jsonl")).unwrap();
-        for r in &mut records {
-            (r.seconds, r.steps_per_s, r.ratio) = (0.0, None, None);
-        }
-        records
-    };
     let records = timeless(&whole);
     assert_eq!(records, timeless(&pieces));
     let lines: Vec<(u64, bool)> = records.iter().map(|r| (r.step, r.mrr.is_some())).collect();
@@ -180,6 +200,99 @@ fn a_run_in_pieces_on_other_threads_ends_in_the_same_bits() {
         assert!((rate - expected).abs() < 1e-12, "{rates:?}");
     }
     assert!(String::from_utf8(bytes(&whole, "curve.svg")).unwrap().contains("validation MRR"));
+}
+
+#[test]
+fn a_graph_in_memory_trains_to_the_bits_of_its_file() {
+    let dir = tempfile::tempdir().unwrap();
+    write_rings(dir.path());
+    let config = tiny(dir.path(), &["data.subgraph=[6,10]"]);
+    let (graph, _) = flock_graph::load(&dir.path().join(RINGS), &Default::default()).unwrap();
+    let [file, memory, pieces] = ["file", "memory", "pieces"].map(|name| dir.path().join(name));
+    let from_file = Sitting::default().train(&config, &file).unwrap();
+    let from_memory = Sitting::default().train_on(&config, &[("rings", &graph)], &memory).unwrap();
+    assert_eq!((from_file.best, &from_file.graphs), (from_memory.best, &from_memory.graphs));
+    // Cut off after each step, and resumed with a graph that was read anew: 6 steps, then the validation that the last stop cut off.
+    for sitting in 0..7 {
+        let (graph, _) = flock_graph::load(&dir.path().join(RINGS), &Default::default()).unwrap();
+        let cut = Sitting { threads: 1, stop_after: 1, resume: sitting > 0, ..Sitting::default() };
+        let summary = cut.train_on(&config, &[("rings", &graph)], &pieces).unwrap();
+        assert_eq!((summary.resumed_at, summary.finished), ((sitting > 0).then_some(sitting), sitting == 6));
+    }
+    for name in ["last.safetensors", "best.safetensors"] {
+        assert!(bytes(&file, name) == bytes(&memory, name), "{name} differs from that of the file");
+        assert!(bytes(&file, name) == bytes(&pieces, name), "{name} differs from that in one piece");
+    }
+    // The config may name no files. It is another config then, in the note of the checkpoint alone.
+    let mut unnamed = config.clone();
+    unnamed.data.graphs.clear();
+    let out = dir.path().join("unnamed");
+    Sitting::default().train_on(&unnamed, &[("rings", &graph)], &out).unwrap();
+    let weights = |out: &Path| Checkpoint::read(out.join("last.safetensors")).unwrap().weights;
+    assert!(weights(&out).values == weights(&file).values);
+    let error = Sitting::default().train(&unnamed, &dir.path().join("none")).unwrap_err();
+    assert!(matches!(&error, TrainError::Config(_)) && error.to_string().contains("data.graphs"), "{error}");
+
+    // Other triples or another name are not what the run there was trained on. No graph at all is an error of its own.
+    let added = graph.edited(&[NamedEdit { triple: ["a0", "next", "a5"], present: true }]).unwrap();
+    for other in [("rings", &added), ("circles", &graph)] {
+        let error = Sitting::default().train_on(&config, &[other], &memory).unwrap_err();
+        assert!(matches!(error, TrainError::OtherGraph { .. }), "{error}");
+    }
+    let error = Sitting::default().train_on(&config, &[], &dir.path().join("empty")).unwrap_err();
+    assert!(matches!(error, TrainError::Data(_)), "{error}");
+    // A graph with edits trains as one that was made in one go, whether triples are held out or not.
+    for holdout in ["data.holdout=0", "data.holdout=0.2"] {
+        let config = tiny(dir.path(), &[holdout]);
+        let [edited, flat] = ["edited", "flat"].map(|name| dir.path().join(format!("{name}-{holdout}")));
+        Sitting::default().train_on(&config, &[("rings", &added)], &edited).unwrap();
+        Sitting::default().train_on(&config, &[("rings", &added.flattened().unwrap())], &flat).unwrap();
+        assert!(bytes(&edited, "last.safetensors") == bytes(&flat, "last.safetensors"), "{holdout}");
+    }
+}
+
+#[test]
+fn a_checkpoint_in_memory_starts_as_its_file_does() {
+    let dir = tempfile::tempdir().unwrap();
+    write_rings(dir.path());
+    let made =
+        |task, seed| initial_weights(Metadata { updates: 2, length: 8, ..Metadata::published(task) }, seed).unwrap();
+    let model = dir.path().join("model.safetensors");
+    made(Task::Entity, 3).write(&model).unwrap();
+    // The sizes are the model's, not the config's.
+    let from = format!("model.from={}", model.display());
+    let [named, unnamed] =
+        [vec![from.as_str()], vec![]].map(|set| tiny(dir.path(), &[&set[..], &["validation.every=3"]].concat()));
+    let [file, memory] = ["file", "memory"].map(|name| dir.path().join(name));
+    let from_file = Sitting::default().train(&named, &file).unwrap();
+    let sitting =
+        |stop_after, seed| Sitting { stop_after, start: Some(made(Task::Entity, seed)), ..Sitting::default() };
+    sitting(2, 3).train(&unnamed, &memory).unwrap();
+    // Another start is refused, and so is none; the same one goes on.
+    for other in [sitting(9, 4), Sitting::default()] {
+        let error = other.train(&unnamed, &memory).unwrap_err();
+        assert!(matches!(&error, TrainError::Changed { key, .. } if key == "model.from"), "{error}");
+    }
+    let from_memory = sitting(9, 3).train(&unnamed, &memory).unwrap();
+    assert_eq!((from_memory.resumed_at, from_memory.finished), (Some(2), true));
+    // The start is validated in both, and all weights have the same bits.
+    assert!(from_file.before.is_some());
+    assert_eq!((from_file.before, from_file.best), (from_memory.before, from_memory.best));
+    for name in ["last.safetensors", "best.safetensors"] {
+        let [a, b] = [&file, &memory].map(|out| Checkpoint::read(out.join(name)).unwrap().weights);
+        assert!(a.values == b.values, "{name} differs");
+        let from = format!("trained further from {}", &made(Task::Entity, 3).hash[..12]);
+        assert!([a, b].iter().all(|w| w.meta.note.as_ref().is_some_and(|n| n.contains(&from))));
+    }
+    // It is in place of what the config names, which is not even read.
+    let gone = tiny(dir.path(), &["model.from=nowhere.safetensors", "steps=1"]);
+    sitting(9, 3).train(&gone, &dir.path().join("gone")).unwrap();
+    // A model of the other task is told by its hash.
+    let relation = made(Task::Relation, 3);
+    let text = format!("the model {}: predicts relations", &relation.hash[..12]);
+    let other = Sitting { start: Some(relation), ..Sitting::default() };
+    let error = other.train(&unnamed, &dir.path().join("other")).unwrap_err();
+    assert!(matches!(error, TrainError::Start { .. }) && error.to_string().starts_with(&text), "{error}");
 }
 
 #[test]
@@ -203,6 +316,105 @@ fn a_finished_run_comes_back_and_can_be_made_longer() {
     let config = tiny(dir.path(), &["steps=4", "validation.every=0"]);
     let error = Sitting::default().train(&config, &short).unwrap_err();
     assert!(matches!(&error, TrainError::Changed { key, .. } if key == "steps"), "{error}");
+}
+
+/// No clock is read here: a billionth of a minute is over after any step, a week is not over in a test.
+const MOMENT: &str = "minutes=1e-9";
+const WEEK: &str = "minutes=10080";
+
+#[test]
+fn a_run_that_ends_by_time_is_one_of_so_many_steps() {
+    let dir = tempfile::tempdir().unwrap();
+    write_rings(dir.path());
+    let run = |name: &str, sitting: Sitting, more: &[&str]| {
+        let out = dir.path().join(name);
+        // Logged every second step and validated every fourth: only an end is logged and validated at other steps.
+        (sitting.train(&tiny(dir.path(), &[&["optimiser.ema=0.5"], more].concat()), &out).unwrap(), out)
+    };
+    let files = ["last.safetensors", "ema.safetensors", "best.safetensors"];
+    let same = |a: &Path, b: &Path| files.iter().all(|file| bytes(a, file) == bytes(b, file));
+
+    // One step is taken, whatever the time.
+    let (one, by_steps) = run("one", Sitting::default(), &["steps=1"]);
+    let (ended, by_time) = run("ended", Sitting::default(), &[MOMENT]);
+    assert_eq!((ended.finished, ended.steps, ended.best, ended.loss), (true, 1, one.best, one.loss));
+    assert!(same(&by_steps, &by_time));
+    assert_eq!(timeless(&by_steps), timeless(&by_time));
+    // Resumed, it has ended already.
+    let (again, _) = run("ended", Sitting { resume: true, ..Sitting::default() }, &[MOMENT]);
+    assert_eq!((again.finished, again.steps, again.resumed_at), (true, 1, Some(1)));
+    assert!(same(&by_steps, &by_time) && timeless(&by_steps) == timeless(&by_time));
+
+    // Time ends it at step 3: it was cut off there, and what it used before counts.
+    let (three, by_steps) = run("three", Sitting::default(), &["steps=3"]);
+    let (cut, by_time) = run("cut", Sitting { stop_after: 3, ..Sitting::default() }, &[WEEK]);
+    assert_eq!((cut.finished, cut.steps), (false, 3));
+    let (ended, _) = run("cut", Sitting::default(), &[MOMENT]);
+    assert_eq!((ended.finished, ended.steps, ended.best, ended.loss), (true, 3, three.best, three.loss));
+    assert!(same(&by_steps, &by_time));
+    let lines = |out: &Path| timeless(out).iter().map(|r| (r.step, r.loss, r.mrr)).collect::<Vec<_>>();
+    assert_eq!(lines(&by_steps), lines(&by_time));
+
+    // With more time it goes on to its last step, and to the weights of a run that was never short of it.
+    let (whole, by_steps) = run("whole", Sitting::default(), &[]);
+    let (longer, _) = run("cut", Sitting::default(), &[WEEK]);
+    assert_eq!((longer.finished, longer.steps, longer.resumed_at), (true, 6, Some(3)));
+    assert!(whole.finished && whole.steps == 6);
+    for file in &files[..2] {
+        assert!(bytes(&by_steps, file) == bytes(&by_time, file), "{file} differs");
+    }
+}
+
+#[test]
+fn the_time_of_a_validation_counts() {
+    let dir = tempfile::tempdir().unwrap();
+    write_rings(dir.path());
+    // Validated after each step. The first validation waits until the time is over.
+    let config = tiny(dir.path(), &["minutes=0.002", "validation.every=1", "output.log_every=5"]);
+    let (mut gradient, pool) =
+        (PlainGradient::new(1).unwrap(), rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap());
+    let context = RunContext {
+        bundled: None,
+        start: None,
+        gradient: &mut gradient,
+        engine: Engine::new(Level::detect().unwrap(), Precision::F32).unwrap(),
+        pool: &pool,
+        peak_gflops: None,
+        resume: false,
+        stop: &AtomicBool::new(false),
+        watch: &mut |event| {
+            if let Event::Testing { .. } = event {
+                std::thread::sleep(std::time::Duration::from_millis(150));
+            }
+        },
+    };
+    let out = dir.path().join("out");
+    let summary = train(&config, &out, context).unwrap();
+    // No second step is begun, step 1 is validated once, and its loss is logged.
+    assert_eq!((summary.finished, summary.steps), (true, 1));
+    let lines = timeless(&out);
+    assert_eq!(lines.iter().filter(|r| r.mrr.is_some()).count(), 1);
+    assert_eq!(lines.iter().filter(|r| r.loss.is_some() && r.norm.is_some()).count(), 1);
+}
+
+#[test]
+fn a_cosine_needs_its_steps() {
+    let dir = tempfile::tempdir().unwrap();
+    write_rings(dir.path());
+    let cosine = ["optimiser.schedule=cosine", "optimiser.warmup=2"];
+    let [whole, pieces] = ["whole", "pieces"].map(|name| dir.path().join(name));
+    Sitting::default().train(&tiny(dir.path(), &cosine), &whole).unwrap();
+    // With steps, a run may end early and be given more time.
+    let short = tiny(dir.path(), &[&cosine[..], &[MOMENT]].concat());
+    assert_eq!(Sitting::default().train(&short, &pieces).unwrap().steps, 1);
+    let long = tiny(dir.path(), &[&cosine[..], &[WEEK]].concat());
+    assert_eq!(Sitting::default().train(&long, &pieces).unwrap().steps, 6);
+    assert!(bytes(&whole, "last.safetensors") == bytes(&pieces, "last.safetensors"));
+    // The config of a caller that lays no settings over anything is held to the same rule.
+    let endless = TrainConfig { steps: MOST_STEPS, ..short };
+    let error = Sitting::default().train(&endless, &dir.path().join("endless")).unwrap_err();
+    assert!(matches!(error, TrainError::Config(ConfigError::CosineWithoutSteps { .. })), "{error}");
+    assert_eq!(error.remedy(), Some(TrainRemedy::GiveSteps));
 }
 
 #[test]
@@ -584,6 +796,19 @@ fn settings_are_laid_over_the_published_defaults() {
     let c = resolve(&text, &["optimiser.clip=off", "walks.n=64"]).unwrap();
     assert_eq!((c.optimiser.clip, c.optimiser.rate, c.walks.n), (None, 1.0, WalkCount::Fixed(64)));
 
+    // Where a time is given, steps are bounded only if someone says so.
+    let steps = |toml: &str, sets: &[&str]| resolve(&format!("{toml}{graphs}"), sets).unwrap().steps;
+    assert_eq!((steps("", &["minutes=5"]), steps("minutes = 0.5\n", &[])), (4_294_967_294, MOST_STEPS));
+    assert_eq!((steps("steps = 9\n", &["minutes=5"]), steps("", &["minutes=5", "steps=7"])), (9, 7));
+    assert_eq!(steps("minutes = 5\n", &["minutes=off"]), 400_000);
+    let e = resolve(graphs, &["optimiser.schedule=cosine", "minutes=5"]).unwrap_err();
+    assert!(
+        matches!(e, ConfigError::CosineWithoutSteps { .. }) && e.to_string().starts_with("--set: minutes: "),
+        "{e}"
+    );
+    assert_eq!(e.remedy(), Some(TrainRemedy::GiveSteps));
+    resolve(graphs, &["optimiser.schedule=cosine", "minutes=5", "steps=9"]).unwrap();
+
     let error = |toml: &str, sets: &[&str]| resolve(toml, sets).unwrap_err().to_string();
     let e = error(&format!("{graphs}[optimiser]\nrata = 1e-3\n"), &[]);
     assert!(e.starts_with("run.toml:4: unknown key `optimiser.rata`") && e.contains("`optimiser.rate`"), "{e}");
@@ -597,6 +822,12 @@ fn settings_are_laid_over_the_published_defaults() {
     assert!(e.contains("section"), "{e}");
     for bad in [
         "steps=0",
+        "steps=4294967295",
+        "minutes=0",
+        "minutes=-1",
+        "minutes=nan",
+        "minutes=inf",
+        "optimiser.clip=nan",
         "data.batch=0",
         "optimiser.beta1=1",
         "optimiser.warmup=5",

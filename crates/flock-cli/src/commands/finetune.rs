@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use flock_kg::bundled;
 use flock_kg::model::checkpoint::Checkpoint;
-use flock_kg::train::TrainConfig;
+use flock_kg::train::{TrainConfig, TrainError};
 
 use crate::shared::failure::{Failure, error};
 use crate::shared::training::{TrainArgs, put, run as train};
@@ -43,7 +43,7 @@ pub fn run(args: FinetuneArgs) -> Result<(), Failure> {
         Some(_) => {}
         None => settings.put("the default", "model.from", bundled::ORIGIN),
     }
-    let config = TrainConfig::resolve(&settings, TrainConfig::finetuning).map_err(error)?;
+    let config = TrainConfig::resolve(&settings, TrainConfig::finetuning).map_err(|e| error(TrainError::from(e)))?;
     let name = config.data.graphs[0].file_stem().map_or_else(Default::default, |n| n.to_string_lossy().into_owned());
     train(&args.train.run, &config, PathBuf::from(format!("runs/finetune-{name}-{}", config.task)))
 }

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use flock_kg::eval::results::write_text;
+use flock_kg::finetune::run_petals;
 use flock_kg::train::petals;
-use flock_kg::train::{PetalsConfig, PetalsProtocol, PetalsReport, petals as train};
+use flock_kg::train::{PetalsConfig, PetalsProtocol, PetalsReport};
 
 use crate::shared::failure::{Failure, error, json};
 use crate::shared::output::println;
-use crate::shared::training::{RunArgs, put, stopped, with_context};
+use crate::shared::training::{RunArgs, put, stopped, with_options};
 
 /// Arguments of `petals`.
 #[derive(clap::Args, Debug)]
@@ -60,9 +61,7 @@ pub fn run(args: PetalsArgs) -> Result<(), Failure> {
         return write_text(&path, &picture).map_err(error);
     }
     let dir = config.output.dir.clone().unwrap_or_else(|| PathBuf::from(format!("runs/petals-{}", config.seed)));
-    match with_context(&args.run, config.optimiser.precision.into(), config.threads, |context| {
-        train(&config, &dir, context)
-    })? {
+    match with_options(&args.run, |options| run_petals(&config, &dir, options))? {
         None => stopped(&dir.display().to_string()),
         Some(report) if args.run.json => println(&json(&report)?),
         Some(report) => println(&describe(&report)),

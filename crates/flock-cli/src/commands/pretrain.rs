@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use flock_kg::train::TrainConfig;
+use flock_kg::train::{TrainConfig, TrainError};
 
 use crate::shared::failure::{Failure, error};
 use crate::shared::training::{TrainArgs, put, run as train};
@@ -30,7 +30,7 @@ pub struct PretrainArgs {
 pub fn run(args: PretrainArgs) -> Result<(), Failure> {
     let mut settings = args.train.settings()?;
     put(&mut settings, "--task", "task", args.task);
-    let config = TrainConfig::resolve(&settings, TrainConfig::pretraining).map_err(error)?;
+    let config = TrainConfig::resolve(&settings, TrainConfig::pretraining).map_err(|e| error(TrainError::from(e)))?;
     let dir = PathBuf::from(format!("runs/pretrain-{}", config.task));
     train(&args.train.run, &config, dir)
 }

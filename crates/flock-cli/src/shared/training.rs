@@ -1,18 +1,15 @@
-//! What `pretrain`, `finetune` and `petals` share: arguments as settings, and the machinery of a run.
+//! What `pretrain`, `finetune` and `petals` share: arguments as settings, how a run is stopped and watched, and what came of it.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
+use flock_kg::finetune::{RunOptions, Training, TrainingError};
 use flock_kg::graph::{Column, Columns};
-use flock_kg::kernels::{Precision, peak};
-use flock_kg::model::gradient::FastGradient;
-use flock_kg::train::{RunContext, Settings, TrainConfig, TrainError, TrainSummary, train};
+use flock_kg::train::{Event, Settings, TrainConfig, TrainSummary};
 use serde_json::Value;
 
 use crate::shared::failure::{Failure, error, json};
 use crate::shared::interrupt::on_interrupt;
 use crate::shared::load::ReadingArgs;
-use crate::shared::models;
 use crate::shared::output::println;
 use crate::shared::progress::TrainBar;
 
@@ -76,6 +73,9 @@ pub struct TrainArgs {
     /// Steps of the optimiser
     #[arg(long, value_name = "N")]
     pub steps: Option<u64>,
+    /// End after so many minutes; without --steps, only then
+    #[arg(long, value_name = "N")]
+    pub minutes: Option<f64>,
     /// Triples in a batch
     #[arg(long, value_name = "N")]
     pub batch: Option<usize>,
@@ -106,6 +106,7 @@ impl TrainArgs {
         put(&mut settings, "--no-header", "data.header", no_header.then_some(false));
         put(&mut settings, "--lenient", "data.lenient", lenient.then_some(true));
         put(&mut settings, "--steps", "steps", self.steps);
+        put(&mut settings, "--minutes", "minutes", self.minutes);
         put(&mut settings, "--batch", "data.batch", self.batch);
         let number = |text: &String| text.parse::<u32>().map_or_else(|_| Value::from(text.as_str()), Value::from);
         put(&mut settings, "--negatives", "data.negatives", self.negatives.as_ref().map(number));
@@ -134,8 +135,7 @@ pub fn put(settings: &mut Settings, flag: &str, key: &str, value: Option<impl In
 /// Trains and says what came of it. `dir` is where the run goes if nothing was said.
 pub fn run(args: &RunArgs, config: &TrainConfig, dir: PathBuf) -> Result<(), Failure> {
     let dir = config.output.dir.clone().unwrap_or(dir);
-    let precision = config.optimiser.precision.into();
-    let summary = with_context(args, precision, config.threads, |context| train(config, &dir, context))?;
+    let summary = with_options(args, |options| Training::new(config).run(&dir, options))?;
     if args.json {
         println(&json(&summary)?)?;
     } else {
@@ -170,30 +170,20 @@ pub fn stopped(dir: &str) -> ! {
     std::process::exit(130)
 }
 
-/// Runs `work` with everything a run needs. The precision is that of the gradient; validation has the full one, as answers do.
-pub fn with_context<T>(
+/// Runs `work` with Ctrl-C as what stops it and a bar as what watches it.
+pub fn with_options<T>(
     args: &RunArgs,
-    precision: Precision,
-    threads: Option<usize>,
-    work: impl FnOnce(RunContext<'_>) -> Result<T, TrainError>,
+    work: impl FnOnce(RunOptions<'_>) -> Result<T, TrainingError>,
 ) -> Result<T, Failure> {
-    let engine = models::engine(Precision::F32)?;
-    let pool = models::pool(threads)?;
-    let threads = pool.current_num_threads();
-    let mut gradient = FastGradient::new(models::engine(precision)?, threads).map_err(error)?;
     let stop = on_interrupt("stopping after this step")?;
     let mut progress = TrainBar::new();
-    let context = RunContext {
-        bundled: Some(flock_kg::bundled::default_checkpoint),
-        gradient: &mut gradient,
-        engine,
-        pool: &pool,
-        peak_gflops: Some(peak::gflops(engine.level(), threads, Duration::from_millis(200))),
-        resume: args.resume,
-        stop: &stop,
-        watch: &mut |event| progress.event(event),
-    };
-    let result = work(context);
+    let watch = Box::new(|event: Event<'_>| progress.event(event));
+    let result = work(RunOptions { resume: args.resume, stop: &stop, watch });
     progress.end();
-    result.map_err(error)
+    // Hints are looked up by the error that stands inside.
+    result.map_err(|e| match e {
+        TrainingError::Machine(e) => error(*e),
+        TrainingError::Run(e) => error(e),
+        e => error(e),
+    })
 }

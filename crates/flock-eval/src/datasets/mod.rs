@@ -26,4 +26,4 @@ pub use registry::{DatasetGroup, RegistryEntry, UnknownDataset};
 pub use remedy::DatasetRemedy;
 pub use test_set::TestSet;
 pub(crate) use test_set::order as sample_order;
-pub use training::{TrainingGraph, training, validation};
+pub use training::{TrainingGraph, training, training_graph, validation};

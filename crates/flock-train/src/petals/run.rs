@@ -214,7 +214,7 @@ impl<'a, 's> PetalsRun<'a, 's> {
             verdict: None,
             tested: 0,
             metrics: MetricsLog::resume(&metrics_path, lines).map_err(io_error(&metrics_path))?,
-            meter: Meter::new(seconds, context.peak_gflops),
+            meter: Meter::new(seconds, None, context.peak_gflops),
             saved: Instant::now(),
             config,
             dir,

@@ -12,8 +12,8 @@ use flock_model::step::Gradient;
 /// The value of `model.from` that stands for a bundled model.
 pub const BUNDLED: &str = "bundled";
 
-/// What a run works with. Nothing here changes the result, except the engine's instruction set,
-/// which may round differently.
+/// What a run works with. Nothing here changes the result, except the weights it starts from and the
+/// engine's instruction set, which may round differently.
 pub struct RunContext<'a> {
     /// Computes gradients.
     pub gradient: &'a mut dyn Gradient,
@@ -27,6 +27,9 @@ pub struct RunContext<'a> {
     pub resume: bool,
     /// The models that [`BUNDLED`] stands for, if the program has any.
     pub bundled: Option<fn(Task) -> Checkpoint>,
+    /// Weights in memory to start from, in place of those that `model.from` names. A run is resumed
+    /// with the same ones. Runs on Petals start from new weights.
+    pub start: Option<&'a Checkpoint>,
     /// When set, the run ends after the current step. It can be resumed.
     pub stop: &'a AtomicBool,
     /// Receives the events.
@@ -64,7 +67,7 @@ pub enum Event<'a> {
 pub struct StepProgress {
     /// Steps done.
     pub step: u64,
-    /// Steps in total.
+    /// Steps in total. An estimate if the run's time is expected to end before its steps.
     pub steps: u64,
     /// Mean loss since the last logged line.
     pub loss: f64,

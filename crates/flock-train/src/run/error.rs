@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::data::DataError;
 use crate::remedy::TrainRemedy;
+use crate::settings::ConfigError;
 use crate::state::StateError;
 use flock_eval::datasets::DatasetError;
 use flock_eval::{EvalError, EvalRemedy};
@@ -17,6 +18,9 @@ use flock_model::model::ModelError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrainError {
+    /// The config breaks a rule.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// A dataset cannot be used.
     #[error(transparent)]
     Dataset(#[from] DatasetError),
@@ -118,6 +122,7 @@ impl TrainError {
         Some(match self {
             TrainError::Dataset(e) => return e.remedy().map(|r| TrainRemedy::Eval(EvalRemedy::Dataset(r))),
             TrainError::Eval(e) => return e.remedy().map(TrainRemedy::Eval),
+            TrainError::Config(e) => return e.remedy(),
             TrainError::Data(e) => return e.remedy(),
             TrainError::State(e) => return e.remedy(),
             TrainError::NotFinite { .. } => TrainRemedy::LowerRate,
