@@ -2,6 +2,7 @@
 //!
 //! What stays in memory is two ranks per answer, whatever the number of candidates.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use flock_walk::WalkQuery;
@@ -10,8 +11,8 @@ use crate::datasets::TestSet;
 use crate::error::EvalError;
 use crate::questions::{TestAnswer, TestQuestions};
 use crate::rank::{AnswerRank, Rank, ranks};
-use flock_model::ensemble::{Ask, Asker, NotFinite, Scores};
-use flock_model::model::{Model, View};
+use flock_model::ensemble::{Ask, Asker, NotFinite, Scores, combine};
+use flock_model::model::{Model, ModelError, View};
 
 /// Returns how many queries are asked at once: enough to keep all threads busy, few enough to show
 /// progress and to lose little when a run is killed.
@@ -23,8 +24,9 @@ pub(crate) fn batch_size(ask: &Ask) -> usize {
 /// Asks all queries from number `first` on and ranks their answers, a batch at a time.
 ///
 /// After each batch, `done` gets the number of queries done so far and the ranks of the batch's
-/// answers, in the order of [`TestQuestions::answers`]. If `done` fails, the rest is not asked.
-/// Returns the time that the model took.
+/// answers, in the order of [`TestQuestions::answers`]. If `done` fails, the rest is not asked. If
+/// `stop` is set, the run ends between two passes, without the batch. Returns the time that the model
+/// took.
 pub fn rank_all(
     model: &Model,
     set: &TestSet,
@@ -32,6 +34,7 @@ pub fn rank_all(
     ask: Ask,
     pool: &rayon::ThreadPool,
     first: usize,
+    stop: Option<&AtomicBool>,
     mut done: impl FnMut(usize, &[AnswerRank]) -> Result<(), EvalError>,
 ) -> Result<Duration, EvalError> {
     let asker = Asker::new(model, View { topology: set.on.topology(), mask: None }, pool);
@@ -39,8 +42,13 @@ pub fn rank_all(
     while at < questions.queries.len() {
         let end = questions.queries.len().min(at + batch_size(&ask));
         let clock = Instant::now();
-        let batch = asker.ask(&questions.queries[at..end], ask)?;
+        let go_on = || !stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
+        let passes = asker.ask_passes_while(&questions.queries[at..end], ask, &go_on).map_err(|e| match e {
+            ModelError::Stopped => EvalError::Stopped,
+            e => e.into(),
+        })?;
         asking += clock.elapsed();
+        let batch = passes.iter().map(|passes| combine(passes));
         let mut ranks = Vec::with_capacity(end - at);
         for (query, scores) in (at..end).zip(batch) {
             ranks.extend(rank_query(set, &questions.queries[query], questions.answers_of(query), &scores)?);

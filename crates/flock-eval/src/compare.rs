@@ -62,7 +62,8 @@ pub fn compare(results: &[&Evaluation], published: &PublishedNumbers, style: Sty
         let title = |system: &str| format!("{system} {}", metric.title());
         header.push(title(ours));
         header.extend(published.systems.iter().map(|s| title(s)));
-        header.extend(from.iter().map(|s| format!("{ours} − {}", published.systems[*s])));
+        let of = if style == Style::Plain { format!(" {}", metric.title()) } else { String::new() };
+        header.extend(from.iter().map(|s| format!("{ours} − {}{of}", published.systems[*s])));
         if style == Style::Plain {
             header.push(format!("best {}", metric.title()));
         }
@@ -175,8 +176,8 @@ mod tests {
         let plain = compare(&[&results[1]], &published, Style::Plain).csv();
         assert_eq!(
             plain,
-            "dataset,ours MRR,ultra MRR,flock MRR,ours − ultra,ours − flock,best MRR,ours Hits@10,ultra Hits@10,flock Hits@10,\
-             ours − ultra,ours − flock,best Hits@10\n\
+            "dataset,ours MRR,ultra MRR,flock MRR,ours − ultra MRR,ours − flock MRR,best MRR,ours Hits@10,ultra Hits@10,flock Hits@10,\
+             ours − ultra Hits@10,ours − flock Hits@10,best Hits@10\n\
              Metafam,0.500,0.238,0.476,+0.262,+0.024,ours,0.903,0.644,0.935,+0.259,-0.032,flock\n"
         );
         let unknown = evaluation("mine", 0.3, 0.4);
@@ -200,7 +201,7 @@ mod tests {
         let published_are = "published ones of all test triples";
         let (title, column, difference) = says(&[&valid]);
         assert_eq!(title, format!("not the same triples: ours are of validation triples, {published_are}"));
-        assert_eq!((&column[..], &difference[..]), ("ours (validation) MRR", "ours (validation) − ultra"));
+        assert_eq!((&column[..], &difference[..]), ("ours (validation) MRR", "ours (validation) − ultra MRR"));
         let (title, column, _) = says(&[&whole, &valid, &sample]);
         let expected = "validation triples on 1 of 3 graphs, a sample on 1 of 3 graphs";
         assert_eq!(title, format!("not the same triples: ours are of {expected}, {published_are}"));

@@ -1,5 +1,6 @@
 //! Evaluates a model on one dataset.
 
+use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime};
 
 use rayon::prelude::*;
@@ -101,10 +102,11 @@ pub fn evaluate(
     partial: Option<&mut PartialRun>,
     watch: &mut dyn FnMut(EvalProgress) -> bool,
 ) -> Result<Evaluation, EvalError> {
-    Ok(evaluate_ranked(dataset, model, name, settings, pool, partial, watch)?.evaluation)
+    Ok(evaluate_ranked(dataset, model, name, settings, pool, partial, None, watch)?.evaluation)
 }
 
-/// Evaluates a model as [`evaluate`] does, and keeps the rank of every answer.
+/// Evaluates a model as [`evaluate`] does, and keeps the rank of every answer. `stop`, once set, ends
+/// the run between two passes.
 pub fn evaluate_ranked(
     dataset: &Dataset,
     model: &Model,
@@ -112,6 +114,7 @@ pub fn evaluate_ranked(
     settings: &EvalSettings,
     pool: &rayon::ThreadPool,
     mut partial: Option<&mut PartialRun>,
+    stop: Option<&AtomicBool>,
     watch: &mut dyn FnMut(EvalProgress) -> bool,
 ) -> Result<RankedEvaluation, EvalError> {
     let mut set = dataset.test_set(settings.split)?;
@@ -140,7 +143,7 @@ pub fn evaluate_ranked(
     };
     let clock = Instant::now();
     let seconds = || before + clock.elapsed().as_secs_f64();
-    let asking = rank_all(model, &set, &questions, ask, pool, first, |done, batch| {
+    let asking = rank_all(model, &set, &questions, ask, pool, first, stop, |done, batch| {
         ranks.extend_from_slice(batch);
         if let Some(partial) = &mut partial {
             partial.append(done, seconds(), batch)?;

@@ -5,6 +5,7 @@
 //! datasets.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime};
 
 use flock_graph::{Graph, Topology, Triple};
@@ -161,7 +162,7 @@ struct RunSettings {
 }
 
 /// Hides triples of a graph and asks a model for them. `watch` is called after each batch, and stops the run by returning false.
-/// `partial` keeps the ranks on disk, so that a killed run can be resumed.
+/// `partial` keeps the ranks on disk, so that a killed run can be resumed. `stop`, once set, ends it between two passes.
 ///
 /// # Errors
 /// As [`hold_out`]; a model that does not fit; what a killed run left cannot be used; or the caller stopped the run.
@@ -173,6 +174,7 @@ pub fn evaluate_holdout(
     settings: &HoldoutSettings,
     pool: &rayon::ThreadPool,
     mut partial: Option<&mut PartialRun>,
+    stop: Option<&AtomicBool>,
     watch: &mut dyn FnMut(EvalProgress) -> bool,
 ) -> Result<HoldoutReport, EvalError> {
     let mut set = hold_out(name, graph, settings.share, settings.seed)?;
@@ -214,7 +216,7 @@ pub fn evaluate_holdout(
     };
     let clock = Instant::now();
     let seconds = || before + clock.elapsed().as_secs_f64();
-    rank_all(model, &set, &questions, ask, pool, first, |done, batch| {
+    rank_all(model, &set, &questions, ask, pool, first, stop, |done, batch| {
         ranks.extend_from_slice(batch);
         if let Some(partial) = &mut partial {
             partial.append(done, seconds(), batch)?;

@@ -17,11 +17,15 @@ pub const MEDICINES: &str = include_str!("../data/medicines.tsv");
 /// True links that were taken out of [`MEDICINES`], as text in the same form.
 pub const MEDICINES_WITHHELD: &str = include_str!("../data/medicines-withheld.tsv");
 
+// Statics, so that a program has them once: a constant stands in every crate that it is inlined into.
+static ENTITY: &[u8] = include_bytes!("../models/flock-entity.safetensors");
+static RELATION: &[u8] = include_bytes!("../models/flock-relation.safetensors");
+
 /// The checkpoint file of a task that is built into the program.
 pub fn bundled(task: Task) -> &'static [u8] {
     match task {
-        Task::Entity => include_bytes!("../models/flock-entity.safetensors"),
-        Task::Relation => include_bytes!("../models/flock-relation.safetensors"),
+        Task::Entity => ENTITY,
+        Task::Relation => RELATION,
     }
 }
 

@@ -196,4 +196,10 @@ fn a_journal_goes_on_after_a_cut() {
     assert!(matches!(Journal::open(&path, "run 2"), Err(JournalError::Other { .. })));
     Journal::open(&path, "run 1").unwrap().0.remove().unwrap();
     assert!(!path.exists());
+    // Killed in the middle of the first line; a file of somebody else that has no whole line either is not touched.
+    std::fs::write(&path, &text[..9]).unwrap();
+    assert!(Journal::open(&path, "run 1").unwrap().1.is_empty());
+    std::fs::write(&path, "my thesis").unwrap();
+    assert!(matches!(Journal::open(&path, "run 1"), Err(JournalError::Other { .. })));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "my thesis");
 }

@@ -2,13 +2,12 @@
 
 use std::collections::HashSet;
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use flock_kg::complete::{
-    CompleteOptions, Completion, CompletionState, Links, MOST_LINKS, Order, Pairs, RankBy, Scope, Search, Sides,
-    StateError, link_columns, write_link, write_links,
+    CompleteOptions, Completion, Links, MOST_LINKS, Order, Pairs, RankBy, Scope, Search, SearchEnd, SearchError,
+    SearchLimits, SearchProgress, Sides, link_columns, write_link, write_links,
 };
 use flock_kg::records::grouped;
 use flock_kg::{AskError, Graph, Inquiry};
@@ -23,8 +22,6 @@ use crate::shared::output::{OutputArgs, Records, beside, println};
 use crate::shared::parse;
 use crate::shared::progress::{CountBar, patiently, spoken};
 
-/// How often the state is written.
-const EVERY_STATE: Duration = Duration::from_secs(10);
 /// Questions that are asked to see how long one takes.
 const TRIED: usize = 16;
 
@@ -151,60 +148,29 @@ pub fn run(args: CompleteArgs) -> Result<(), Failure> {
         say!("note: nothing fits: no question is worth asking; hint: --pairs all");
     }
     let path = args.state.clone().or_else(|| args.output.out.as_deref().map(|out| beside(out, ".state")));
-    let mut spent = Duration::ZERO;
-    if let Some(path) = &path
-        && let Some(state) = CompletionState::read(path).map_err(error)?
-    {
-        spent = Duration::from_secs_f64(state.seconds);
-        let resumed = inquiry.resume(&mut work, state).map_err(error)?;
-        resumed.map_err(|e| other_state(path, &e))?;
-        say!("note: {}: going on after {} questions", path.display(), grouped(work.progress().asked as u64));
-    }
-    let mut stream = match args.stream {
-        true => Some(LinkStream::new(&args, &inquiry.links(&work).map_err(error)?)?),
-        false => None,
-    };
-    let (begin, mut written) = (Instant::now(), Instant::now());
+    let limits = SearchLimits { budget: args.budget, state: path.as_deref(), stop: &stop };
+    let mut stream = None;
     let bar = CountBar::new("questions", None);
-    let step = inquiry.step_size().map_err(error)?;
-    let asked_before = work.progress().asked;
-    let keep = |work: &Completion| -> Result<(), Failure> {
-        let Some(path) = &path else { return Ok(()) };
-        let mut state = inquiry.state(work).map_err(error)?;
-        state.seconds = (spent + begin.elapsed()).as_secs_f64();
-        state.write(path).map_err(error)
-    };
-    let (mut in_time, mut interrupted) = (true, false);
-    loop {
-        let progress = work.progress();
-        let elapsed = begin.elapsed();
-        let left = args.budget.map(|budget| budget.saturating_sub(spent));
-        let hurry = left.is_some_and(|left| progress.must_end(elapsed, progress.asked - asked_before, 0, left));
-        if stop.load(Ordering::Relaxed) {
-            interrupted = true;
-            break;
+    let end = inquiry.search(&mut work, &limits, &mut |work, progress: SearchProgress| -> Result<(), Failure> {
+        if progress.now > 0 {
+            bar.set(progress.now as u64, progress.total as u64);
+        } else if progress.before > 0
+            && let Some(path) = &path
+        {
+            let before = grouped(progress.before as u64);
+            bar.suspend(|| say!("note: {}: going on after {before} questions", path.display()));
         }
-        if args.budget.is_some_and(|budget| spent + elapsed >= budget) {
-            in_time = false;
-            break;
+        if args.stream {
+            let list = inquiry.links(work).map_err(error)?;
+            match &mut stream {
+                None => stream = Some(LinkStream::new(&args, &list)?),
+                Some(stream) => stream.write(&list)?,
+            }
         }
-        if inquiry.advance(&mut work, step, hurry).map_err(error)? == 0 {
-            in_time = !hurry || work.progress().left == 0;
-            break;
-        }
-        let progress = work.progress();
-        let now = progress.asked - asked_before;
-        bar.set(now as u64, (now + progress.left + progress.lacking) as u64);
-        if let Some(stream) = &mut stream {
-            stream.write(&inquiry.links(&work).map_err(error)?)?;
-        }
-        if written.elapsed() >= EVERY_STATE {
-            keep(&work)?;
-            written = Instant::now();
-        }
-    }
+        Ok(())
+    });
     bar.end();
-    keep(&work)?;
+    let SearchEnd { in_time, interrupted } = end?;
     let progress = work.progress();
     if interrupted {
         match &path {
@@ -295,9 +261,15 @@ fn options(args: &CompleteArgs, graph: &Graph) -> Result<CompleteOptions, Failur
     options.within(graph, &scope).map_err(error)
 }
 
-fn other_state(path: &Path, e: &StateError) -> Failure {
-    let path = path.display();
-    Failure::Error(format!("{path}: {e}; hint: remove it to begin anew, or give the options it was made with"))
+impl From<SearchError> for Failure {
+    fn from(e: SearchError) -> Failure {
+        match e {
+            SearchError::OtherState { .. } => {
+                Failure::Error(format!("{e}; hint: remove it to begin anew, or give the options it was made with"))
+            }
+            e => error(e),
+        }
+    }
 }
 
 fn is_for_people(args: &CompleteArgs) -> bool {

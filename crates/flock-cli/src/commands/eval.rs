@@ -189,6 +189,7 @@ pub fn run(args: EvalArgs) -> Result<(), Failure> {
             &settings,
             predictor.pool(),
             record.as_mut(),
+            None,
             &mut watch,
         );
         progress.end();

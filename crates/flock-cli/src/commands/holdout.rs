@@ -65,6 +65,7 @@ pub fn run(args: EvalArgs, share: f64) -> Result<(), Failure> {
                 &settings,
                 predictor.pool(),
                 record.as_mut(),
+                None,
                 &mut watch,
             );
             progress.end();

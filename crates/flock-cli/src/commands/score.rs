@@ -2,11 +2,11 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::AtomicBool;
 
 use flock_kg::graph::{LoadOptions, Triple, for_each_triple};
 use flock_kg::records::OutputFormat;
-use flock_kg::score::{Journal, ScoredTriple, find_triple, sample, score_columns, write_scores};
+use flock_kg::score::{JournalError, ScoreError, ScoreRun, existing, find_triple, sample, score_columns, write_scores};
 use flock_kg::{Graph, Inquiry};
 
 use crate::shared::calibrations;
@@ -101,7 +101,7 @@ pub fn run(args: ScoreArgs) -> Result<(), Failure> {
     }
     let (triples, failed) = triples(&args, &graph)?;
     let path = args.output.out.as_deref().map(|out| beside(out, ".state"));
-    let (mut scored, journal, interrupted) = score(&inquiry, &triples, path.as_deref(), &stop)?;
+    let ScoreRun { mut scored, journal, interrupted } = score(&inquiry, &triples, path.as_deref(), &stop)?;
     if args.existing {
         scored.sort_by(|a, b| a.logit().total_cmp(&b.logit()));
     }
@@ -150,7 +150,7 @@ fn triples(args: &ScoreArgs, graph: &Graph) -> Result<(Vec<Triple>, usize), Fail
             };
             for_each_triple(path, &options, sink).map_err(error)?;
         }
-        None => triples = graph.topology().triples().collect(),
+        None => triples = existing(graph, None).map_err(error)?,
     }
     triples.retain(|t| relation.is_none_or(|r| t.relation == r));
     if let Some(count) = args.sample {
@@ -159,48 +159,33 @@ fn triples(args: &ScoreArgs, graph: &Graph) -> Result<(Vec<Triple>, usize), Fail
     Ok((triples, failed))
 }
 
-/// Scores triples step by step. Tells whether someone has stopped it.
+/// Scores the triples and says how it went.
 fn score(
     inquiry: &Inquiry<'_>,
     triples: &[Triple],
     journal: Option<&Path>,
-    stop: &std::sync::atomic::AtomicBool,
-) -> Result<(Vec<ScoredTriple>, Option<Journal>, bool), Failure> {
-    let settings = inquiry.score_settings(triples).map_err(error)?;
-    let (mut journal, mut scored) = match journal {
-        Some(path) => {
-            let (journal, scored) = Journal::open(path, &settings).map_err(|e| {
-                Failure::Error(format!("{e}; hint: remove it to begin anew, or give the options it was made with"))
-            })?;
-            if !scored.is_empty() {
-                say!("note: {}: going on after {} triples", path.display(), scored.len());
-            }
-            (Some(journal), scored)
-        }
-        None => (None, Vec::new()),
-    };
+    stop: &AtomicBool,
+) -> Result<ScoreRun, Failure> {
     let bar = CountBar::new("triples", None);
-    let step = inquiry.step_size().map_err(error)?.div_ceil(2);
-    let mut interrupted = false;
-    while scored.len() < triples.len() {
-        if stop.load(Ordering::Relaxed) {
-            interrupted = true;
-            break;
+    let run = inquiry.score_all(triples, journal, stop, &mut |before, done| {
+        if done > before {
+            bar.set(done as u64, triples.len() as u64);
+        } else if let (Some(path), true) = (journal, before > 0) {
+            bar.suspend(|| say!("note: {}: going on after {before} triples", path.display()));
         }
-        let end = triples.len().min(scored.len() + step);
-        let new = inquiry.score_triples(&triples[scored.len()..end]).map_err(error)?;
-        if let Some(journal) = &mut journal {
-            journal.add(&new).map_err(error)?;
-        }
-        scored.extend(new);
-        bar.set(scored.len() as u64, triples.len() as u64);
-    }
+    });
     bar.end();
-    if interrupted {
-        match &journal {
+    let run = run.map_err(|e| match e {
+        ScoreError::Journal(e @ JournalError::Other { .. }) => {
+            Failure::Error(format!("{e}; hint: remove it to begin anew, or give the options it was made with"))
+        }
+        e => error(e),
+    })?;
+    if run.interrupted {
+        match &run.journal {
             Some(_) => say!("note: stopped early: the same command goes on"),
             None => say!("note: stopped early; hint: with --out FILE the same command would go on"),
         }
     }
-    Ok((scored, journal, interrupted))
+    Ok(run)
 }

@@ -2,7 +2,6 @@
 
 use std::error::Error;
 use std::io;
-use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use flock_kg::calibrate::CalibrationError;
@@ -33,19 +32,19 @@ pub enum Failure {
 
 impl Failure {
     /// Says what happened and gives the exit status. `cli` is the whole command line.
-    pub fn report(self, mut cli: clap::Command) -> ExitCode {
+    pub fn report(self, mut cli: clap::Command) -> u8 {
         match self {
             Failure::Error(message) => {
                 say!("error: {message}");
-                ExitCode::FAILURE
+                1
             }
             Failure::Misuse(name, message) => {
                 let misused = cli.find_subcommand_mut(name).expect("it is one of ours");
                 let _ = misused.error(ErrorKind::ArgumentConflict, message).print();
-                ExitCode::from(2)
+                2
             }
-            Failure::Reported => ExitCode::FAILURE,
-            Failure::PipeClosed => ExitCode::SUCCESS,
+            Failure::Reported => 1,
+            Failure::PipeClosed => 0,
         }
     }
 }

@@ -75,7 +75,7 @@ pub fn once(
     let questions = TestQuestions::new(model.meta().task, set);
     let total = questions.queries.len();
     let mut ranks = Vec::new();
-    rank_all(model, set, &questions, ask, pool, 0, |done, batch| {
+    rank_all(model, set, &questions, ask, pool, 0, None, |done, batch| {
         ranks.extend_from_slice(batch);
         if watch(done, total) { Ok(()) } else { Err(EvalError::Stopped) }
     })?;

@@ -51,8 +51,13 @@ impl Calibrations {
     pub fn read_file(path: &Path) -> Result<Calibrations, CalibrationError> {
         let file = path.display().to_string();
         let text = fs::read_to_string(path).map_err(|source| CalibrationError::Io { file: file.clone(), source })?;
-        let wrong = |what: String| CalibrationError::Format { file: file.clone(), what };
-        let read: Calibrations = serde_json::from_str(&text).map_err(|e| wrong(format!("found {e}")))?;
+        Calibrations::from_text(&file, &text)
+    }
+
+    /// Reads the text of a file. `file` is its name in errors.
+    pub fn from_text(file: &str, text: &str) -> Result<Calibrations, CalibrationError> {
+        let wrong = |what: String| CalibrationError::Format { file: file.to_string(), what };
+        let read: Calibrations = serde_json::from_str(text).map_err(|e| wrong(format!("found {e}")))?;
         if read.version != VERSION {
             return Err(wrong(format!("found version {}", read.version)));
         }

@@ -20,6 +20,7 @@ mod merge;
 mod pool;
 mod records;
 mod run;
+mod search;
 mod state;
 mod work;
 
@@ -29,6 +30,7 @@ pub use merge::{MergeError, merge, read_links};
 pub use crate::column::SideScore;
 pub use pool::Candidate;
 pub use records::{LinkRecord, link_columns, write_link, write_links};
+pub use search::{SearchEnd, SearchError, SearchLimits, SearchProgress};
 pub use state::{CompletionState, StateError};
 pub use work::{MOST_QUESTIONS, PlaceOutline};
 
@@ -223,6 +225,14 @@ pub struct Completion {
     pool: Pool,
 }
 
+/// How far questions of the work were handed out.
+pub(crate) struct Place {
+    next: usize,
+    wave: usize,
+    confirm: VecDeque<Pair>,
+    again: HashSet<Pair>,
+}
+
 /// How far the work is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -292,6 +302,17 @@ impl Completion {
             left: self.work.pairs.len() - self.next,
             lacking: self.lacking().len(),
         }
+    }
+
+    /// How far questions were handed out.
+    pub(crate) fn place(&self) -> Place {
+        Place { next: self.next, wave: self.wave, confirm: self.confirm.clone(), again: self.again.clone() }
+    }
+
+    /// Takes questions back that were handed out and not asked.
+    pub(crate) fn go_back(&mut self, place: Place) {
+        let Place { next, wave, confirm, again } = place;
+        (self.next, self.wave, self.confirm, self.again) = (next, wave, confirm, again);
     }
 
     /// Hands out at most `count` questions: none if the work is done. With `hurry` only those that the best links lack.

@@ -1,12 +1,10 @@
 //! Missing links as records: one row for each, under the same columns in every format.
 
-use std::io::Write;
-
 use serde::Deserialize;
 
 use super::{Link, Links, Sides};
 use crate::calibrate::{ProbabilitySource, sigmoid};
-use crate::records::{Cell, Column, RecordError, RecordWriter, Tone};
+use crate::records::{Cell, Column, RecordError, RowSink, Tone};
 
 /// The columns of links, and with `reasons` the path behind each. `people` read names as they are shown, without the columns that
 /// only programs want.
@@ -33,12 +31,7 @@ pub fn link_columns(reasons: bool, people: bool, calibrated: bool) -> Vec<Column
 ///
 /// # Errors
 /// A sink that cannot be written to.
-pub fn write_links<W: Write + Send>(
-    out: &mut RecordWriter<W>,
-    list: &Links<'_>,
-    reasons: bool,
-    people: bool,
-) -> Result<(), RecordError> {
+pub fn write_links(out: &mut dyn RowSink, list: &Links<'_>, reasons: bool, people: bool) -> Result<(), RecordError> {
     for link in &list.links {
         write_link(
             out,
@@ -56,8 +49,8 @@ pub fn write_links<W: Write + Send>(
 ///
 /// # Errors
 /// A sink that cannot be written to.
-pub fn write_link<W: Write + Send>(
-    out: &mut RecordWriter<W>,
+pub fn write_link(
+    out: &mut dyn RowSink,
     link: &Link<'_>,
     from: ProbabilitySource,
     show: &dyn Fn(&str) -> String,
@@ -138,9 +131,9 @@ impl LinkRecord {
     ///
     /// # Errors
     /// A sink that cannot be written to.
-    pub fn write<W: Write + Send>(
+    pub fn write(
         &self,
-        out: &mut RecordWriter<W>,
+        out: &mut dyn RowSink,
         reasons: bool,
         people: bool,
         calibrated: bool,

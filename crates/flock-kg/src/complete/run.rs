@@ -35,15 +35,16 @@ impl<'a> Inquiry<'a> {
     /// ```
     ///
     /// # Errors
-    /// There is no entity model, or someone has cancelled. Questions that were handed out are then lost: go on from an earlier
-    /// state.
+    /// There is no entity model, or someone has cancelled. The work is then as it was before.
     pub fn advance(&self, work: &mut Completion, count: usize, hurry: bool) -> Result<usize, AskError> {
         let asker = self.asker(Task::Entity)?;
         let ask = self.ask_settings(self.predictor.model(Task::Entity)?, 1);
+        let before = work.place();
         let pairs = work.questions(count.max(1), hurry);
         let queries: Vec<_> = pairs.iter().map(|pair| pair.query()).collect();
         let go_on = || !self.is_cancelled();
-        for (pair, passes) in pairs.iter().zip(asker.ask_passes_while(&queries, ask, &go_on)?) {
+        let asked = asker.ask_passes_while(&queries, ask, &go_on).inspect_err(|_| work.go_back(before))?;
+        for (pair, passes) in pairs.iter().zip(asked) {
             work.add(self.graph.topology(), *pair, combine(&passes))?;
         }
         Ok(pairs.len())

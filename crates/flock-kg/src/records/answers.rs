@@ -1,9 +1,7 @@
 //! Answers as records: one row for each answer, with the question it answers.
 
-use std::io::Write;
-
 use super::cell::{Cell, Column, Tone};
-use super::{RecordError, RecordWriter};
+use super::{RecordError, RowSink};
 use crate::answers::Answers;
 use flock_graph::Graph;
 use flock_model::checkpoint::Task;
@@ -33,8 +31,8 @@ pub fn answer_columns(reasons: bool) -> Vec<Column> {
 ///
 /// # Errors
 /// A sink that cannot be written to.
-pub fn write_answers<W: Write + Send>(
-    out: &mut RecordWriter<W>,
+pub fn write_answers(
+    out: &mut dyn RowSink,
     graph: &Graph,
     answers: &Answers<'_>,
     reasons: bool,

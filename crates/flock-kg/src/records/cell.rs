@@ -3,10 +3,13 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::table::grouped;
 
 /// What the cells of a column hold.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ColumnKind {
     /// Text: names, labels, reasons.
     Text,
@@ -30,7 +33,8 @@ impl fmt::Display for ColumnKind {
 }
 
 /// How a table on a terminal with colours shows the cells of a column.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Tone {
     /// As other text.
     #[default]
@@ -44,7 +48,7 @@ pub enum Tone {
 }
 
 /// A column: its name and kind, and how tables and Markdown show its cells.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Column {
     /// The name: a header, a key of JSON objects, a column of Parquet.
     pub name: Cow<'static, str>,
@@ -112,12 +116,12 @@ impl Column {
     }
 
     /// Whether its cells keep to the right.
-    pub(super) fn is_numeric(&self) -> bool {
+    pub fn is_numeric(&self) -> bool {
         matches!(self.kind, ColumnKind::Integer | ColumnKind::Number)
     }
 
     /// A cell as people read it, control characters included.
-    pub(super) fn shown<'a>(&self, cell: &'a Cell<'_>) -> Cow<'a, str> {
+    pub fn shown<'a>(&self, cell: &'a Cell<'_>) -> Cow<'a, str> {
         match cell {
             Cell::None => Cow::Borrowed(if self.is_numeric() { "–" } else { "" }),
             Cell::Text(text) => Cow::Borrowed(text),

@@ -17,8 +17,12 @@
 //! ```
 
 mod answers;
+#[cfg(feature = "arrow")]
+mod batch;
 mod cell;
 mod format;
+#[cfg(feature = "arrow")]
+mod held;
 mod lines;
 #[cfg(feature = "parquet")]
 mod parquet;
@@ -30,6 +34,8 @@ use std::io::{self, Write};
 pub use answers::{answer_columns, write_answers};
 pub use cell::{Cell, Column, ColumnKind, Tone};
 pub use format::{OutputFormat, UnknownFormat};
+#[cfg(feature = "arrow")]
+pub use held::{RecordTable, RecordTableBuilder};
 pub use lines::unescape_tsv;
 pub use sheet::typed;
 pub use table::{TABLE_ROWS, TableStyle, cut, grouped, printable};
@@ -47,6 +53,12 @@ pub enum RecordError {
     /// The Parquet encoder failed.
     #[error("cannot write Parquet: {reason}")]
     Parquet {
+        /// What it said.
+        reason: String,
+    },
+    /// Rows that Arrow does not take.
+    #[error("cannot make an Arrow table: {reason}")]
+    Arrow {
         /// What it said.
         reason: String,
     },
@@ -80,6 +92,46 @@ pub enum RecordError {
         /// The name that occurs twice; none if there are no columns.
         repeated: Option<String>,
     },
+}
+
+/// Takes rows of cells: a [`RecordWriter`], or what holds them in memory.
+pub trait RowSink {
+    /// Takes a row: one cell for each column. An integer fits a column of numbers; [`Cell::None`] fits every column.
+    ///
+    /// # Errors
+    /// Cells that do not fit the columns, or a sink that cannot take more.
+    fn row(&mut self, cells: &[Cell<'_>]) -> Result<(), RecordError>;
+}
+
+impl<W: Write + Send> RowSink for RecordWriter<W> {
+    fn row(&mut self, cells: &[Cell<'_>]) -> Result<(), RecordError> {
+        RecordWriter::row(self, cells)
+    }
+}
+
+/// Columns have different names, and there is one at least.
+fn check_columns(columns: &[Column]) -> Result<(), RecordError> {
+    let repeated = columns.iter().enumerate().find(|(i, c)| columns[..*i].iter().any(|other| other.name == c.name));
+    if columns.is_empty() || repeated.is_some() {
+        return Err(RecordError::Columns { repeated: repeated.map(|(_, c)| c.name.to_string()) });
+    }
+    Ok(())
+}
+
+/// The cells of a row fit the columns.
+fn check_row(columns: &[Column], cells: &[Cell<'_>]) -> Result<(), RecordError> {
+    if cells.len() != columns.len() {
+        return Err(RecordError::Width { expected: columns.len(), found: cells.len() });
+    }
+    for (column, cell) in columns.iter().zip(cells) {
+        if let Some(found) = cell.kind()
+            && found != column.kind
+            && (found, column.kind) != (ColumnKind::Integer, ColumnKind::Number)
+        {
+            return Err(RecordError::Kind { column: column.name.to_string(), expected: column.kind, found });
+        }
+    }
+    Ok(())
 }
 
 /// Writes rows in one format. The sink needs no buffer of its own.
@@ -121,10 +173,7 @@ impl<W: Write + Send> RecordWriter<W> {
         out: W,
         style: TableStyle,
     ) -> Result<RecordWriter<W>, RecordError> {
-        let repeated = columns.iter().enumerate().find(|(i, c)| columns[..*i].iter().any(|other| other.name == c.name));
-        if columns.is_empty() || repeated.is_some() {
-            return Err(RecordError::Columns { repeated: repeated.map(|(_, c)| c.name.to_string()) });
-        }
+        check_columns(&columns)?;
         let sink = match format {
             OutputFormat::Table => Sink::Table(TableWriter::new(out, &columns, style)),
             OutputFormat::Csv => Sink::Delimited(Box::new(DelimitedWriter::csv(out, &columns)?)),
@@ -144,17 +193,7 @@ impl<W: Write + Send> RecordWriter<W> {
     /// # Errors
     /// Cells that do not fit the columns, which leaves the output as it was, or a sink that cannot be written to.
     pub fn row(&mut self, cells: &[Cell<'_>]) -> Result<(), RecordError> {
-        if cells.len() != self.columns.len() {
-            return Err(RecordError::Width { expected: self.columns.len(), found: cells.len() });
-        }
-        for (column, cell) in self.columns.iter().zip(cells) {
-            if let Some(found) = cell.kind()
-                && found != column.kind
-                && (found, column.kind) != (ColumnKind::Integer, ColumnKind::Number)
-            {
-                return Err(RecordError::Kind { column: column.name.to_string(), expected: column.kind, found });
-            }
-        }
+        check_row(&self.columns, cells)?;
         match &mut self.sink {
             Sink::Table(table) => table.row(&self.columns, cells)?,
             Sink::Delimited(lines) => lines.row(cells)?,

@@ -92,6 +92,10 @@ impl Journal {
             line.clear();
             let len = reader.read_line(&mut line).map_err(failed)?;
             if len == 0 || !line.ends_with('\n') {
+                // A first line that was cut off is a piece of ours.
+                if sound == 0 && !serde_json::to_string(&own).is_ok_and(|whole| whole.starts_with(&line)) {
+                    return Err(JournalError::Other { file: name });
+                }
                 break;
             }
             if sound == 0 {

@@ -6,9 +6,11 @@
 
 mod journal;
 mod records;
+mod run;
 
 pub use journal::{Journal, JournalError, ScoredTriple};
 pub use records::{score_columns, write_score_row, write_scores};
+pub use run::{ScoreError, ScoreRun, existing, sample};
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,7 +18,7 @@ use flock_graph::{Graph, Mask, Triple};
 use flock_model::ModelName;
 use flock_model::checkpoint::Task;
 use flock_model::ensemble::{Ask, combine};
-use flock_walk::{Key, Order, WalkQuery};
+use flock_walk::WalkQuery;
 use serde::Serialize;
 
 use crate::calibrate::{ProbabilitySource, UnreachedScore};
@@ -92,15 +94,6 @@ pub fn find_triple<S: AsRef<str>>(graph: &Graph, triple: [S; 3]) -> Result<Tripl
     let texts = triple.each_ref().map(AsRef::as_ref);
     let (question, tail) = Question::of_triple(graph, texts, Blank::Tail)?;
     Ok(question.triple(graph.topology(), tail))
-}
-
-/// Draws `count` of some triples by a seed, in their order.
-pub fn sample(triples: &[Triple], count: usize, seed: u64) -> Vec<Triple> {
-    // A pass number that no walk has, so that the choice and the walks share nothing.
-    let order = Order::new(Key { seed, pass: u32::MAX, update: 0, query: 0 }, triples.len() as u64);
-    let mut places: Vec<u64> = (0..count.min(triples.len()) as u64).map(|k| order.get(k)).collect();
-    places.sort_unstable();
-    places.into_iter().map(|place| triples[place as usize]).collect()
 }
 
 impl<'a> Inquiry<'a> {

@@ -1,10 +1,8 @@
 //! Scored triples as records: one row for each, under the same columns in every format.
 
-use std::io::Write;
-
 use super::TripleScores;
 use crate::calibrate::sigmoid;
-use crate::records::{Cell, Column, RecordError, RecordWriter, Tone};
+use crate::records::{Cell, Column, RecordError, RowSink, Tone};
 
 /// The columns of scored triples. `people` read names as they are shown, without the columns that only programs want.
 pub fn score_columns(people: bool, calibrated: bool) -> Vec<Column> {
@@ -33,11 +31,7 @@ pub fn score_columns(people: bool, calibrated: bool) -> Vec<Column> {
 ///
 /// # Errors
 /// A sink that cannot be written to.
-pub fn write_scores<W: Write + Send>(
-    out: &mut RecordWriter<W>,
-    list: &TripleScores<'_>,
-    people: bool,
-) -> Result<(), RecordError> {
+pub fn write_scores(out: &mut dyn RowSink, list: &TripleScores<'_>, people: bool) -> Result<(), RecordError> {
     for s in &list.scores {
         let (names, labels) = ([s.head, s.relation, s.tail], [s.head_label, s.relation_label, s.tail_label]);
         let mut row: Vec<Cell<'_>> = Vec::new();
@@ -72,11 +66,7 @@ pub fn write_scores<W: Write + Send>(
 ///
 /// # Errors
 /// A sink that cannot be written to.
-pub fn write_score_row<W: Write + Send>(
-    out: &mut RecordWriter<W>,
-    list: &TripleScores<'_>,
-    reasons: bool,
-) -> Result<(), RecordError> {
+pub fn write_score_row(out: &mut dyn RowSink, list: &TripleScores<'_>, reasons: bool) -> Result<(), RecordError> {
     for s in &list.scores {
         let mut row: Vec<Cell<'_>> = [s.head, s.relation, s.tail].map(Cell::from).to_vec();
         row.extend([
