@@ -154,10 +154,8 @@ pub fn run(args: CompleteArgs) -> Result<(), Failure> {
     let end = inquiry.search(&mut work, &limits, &mut |work, progress: SearchProgress| -> Result<(), Failure> {
         if progress.now > 0 {
             bar.set(progress.now as u64, progress.total as u64);
-        } else if progress.before > 0
-            && let Some(path) = &path
-        {
-            let before = grouped(progress.before as u64);
+        } else if let (Some(before), Some(path)) = (progress.before, &path) {
+            let before = grouped(before as u64);
             bar.suspend(|| say!("note: {}: going on after {before} questions", path.display()));
         }
         if args.stream {

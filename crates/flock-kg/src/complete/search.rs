@@ -35,7 +35,7 @@ pub struct SearchEnd {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct SearchProgress {
     /// Questions that were asked before, if the search goes on from a file.
-    pub before: usize,
+    pub before: Option<usize>,
     /// Questions asked since then.
     pub now: usize,
     /// How many there will be, as far as that is known.
@@ -76,20 +76,21 @@ impl Inquiry<'_> {
         watch: &mut dyn FnMut(&Completion, SearchProgress) -> Result<(), E>,
     ) -> Result<SearchEnd, E> {
         let mut spent = Duration::ZERO;
-        let mut before = 0;
+        let mut resumed = None;
         if let Some(path) = limits.state
             && let Some(state) = CompletionState::read(path).map_err(SearchError::State)?
         {
             spent = Duration::from_secs_f64(state.seconds);
-            let resumed = self.resume(work, state).map_err(SearchError::Ask)?;
+            let taken_up = self.resume(work, state).map_err(SearchError::Ask)?;
             let file = || path.display().to_string();
-            resumed.map_err(|source| SearchError::OtherState { file: file(), source })?;
-            before = work.progress().asked;
+            taken_up.map_err(|source| SearchError::OtherState { file: file(), source })?;
+            resumed = Some(work.progress().asked);
         }
+        let before = resumed.unwrap_or(0);
         let tell = |work: &Completion| {
             let progress = work.progress();
             let now = progress.asked - before;
-            SearchProgress { before, now, total: now + progress.left + progress.lacking }
+            SearchProgress { before: resumed, now, total: now + progress.left + progress.lacking }
         };
         watch(work, tell(work))?;
         let (begin, mut written) = (Instant::now(), Instant::now());
