@@ -258,8 +258,8 @@ def _digest(path: Path) -> str:
     """A sum over a file, or over all files of a directory with their names."""
     sum = hashlib.sha256()
     if path.is_dir():
-        for file in sorted(file for file in path.rglob("*") if file.is_file()):
-            sum.update(f"{file.relative_to(path)} {_digest(file)}\n".encode())
+        for inside in sorted(inside for inside in path.rglob("*") if inside.is_file()):
+            sum.update(f"{inside.relative_to(path)} {_digest(inside)}\n".encode())
         return sum.hexdigest()
     with open(path, "rb") as file:
         for block in iter(lambda: file.read(1 << 20), b""):
