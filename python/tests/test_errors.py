@@ -358,7 +358,6 @@ def test_errors_are_pythons_too(kind: type, bases: tuple) -> None:
     lambda model, graph: model.predict_many(graph, 5),
     lambda model, graph: model.finetune(5),
     lambda model, graph: fk.Graph.from_triples(5),
-    lambda model, graph: "Portugal" in graph,
 ])
 def test_wrong_types_are_type_errors(model: fk.Model, countries: fk.Graph, call: Callable) -> None:
     with pytest.raises(TypeError):
