@@ -45,7 +45,7 @@ def check_clean(path: Path) -> None:
         sys.exit(f"{path.name}: has outputs; hint: jupyter nbconvert --clear-output --inplace {path.name}")
 
 
-def run(path: Path, timeout: int) -> tuple[object, bool]:
+def run(path: Path, timeout: int, folder: Path) -> tuple[object, bool]:
     """Executes a notebook. Returns it with its outputs, and whether all cells ran."""
     import nbclient
     import nbformat
@@ -53,8 +53,10 @@ def run(path: Path, timeout: int) -> tuple[object, bool]:
 
     book = nbformat.read(path, as_version=4)
     resources = {"metadata": {"path": str(HERE)}}
-    # Sockets in a directory of ours, where there are such sockets: nobody else can talk to the kernel.
-    config = Config({"KernelManager": {"transport": "ipc"}} if os.name == "posix" else {})
+    # Sockets in a directory of ours, where there are such sockets: nobody else can talk to the kernel. The path is absolute, since
+    # the kernel runs in another directory.
+    sockets = {"transport": "ipc", "ip": str(folder / path.stem[:1])}
+    config = Config({"KernelManager": sockets} if os.name == "posix" else {})
     client = nbclient.NotebookClient(
         book, timeout=timeout, kernel_name=KERNEL, resources=resources, config=config
     )
@@ -94,7 +96,7 @@ def main() -> None:
         import nbformat
 
         for path in paths:
-            book, is_ok = run(path, given.timeout)
+            book, is_ok = run(path, given.timeout, Path(folder))
             if not is_ok:
                 failed.append(path.name)
             if given.save:
