@@ -639,10 +639,13 @@ impl RowSink for Numbered<'_> {
     }
 }
 
+/// The answers after a pass; nothing after the last.
+type NextPass = Result<Option<Table>, Fault>;
+
 /// Answers after each pass.
 #[pyclass(module = "flock_kg")]
 pub struct AnswerStream {
-    passes: Option<Mutex<Receiver<Result<Option<Table>, Fault>>>>,
+    passes: Option<Mutex<Receiver<NextPass>>>,
     cancel: Arc<AtomicBool>,
     warned: bool, // of a calibration that is not used
 }

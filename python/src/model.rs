@@ -270,17 +270,20 @@ impl Model {
     }
 }
 
+/// A checkpoint in a pickle: its origin, its bytes unless it goes by path, its default calibrations, its hash.
+type SourceState = (String, Option<Vec<u8>>, Option<String>, String);
+
 /// A model from its pickle: paths, or weights with their default calibrations.
 #[pyfunction]
 pub fn _model_from_state(
     py: Python<'_>,
-    sources: Vec<(String, Option<Vec<u8>>, Option<String>, String)>,
+    sources: Vec<SourceState>,
     threads: Option<usize>,
     precision: &str,
     by_path: bool,
     training: Option<&str>,
 ) -> PyResult<Model> {
-    let source = |(origin, bytes, defaults, sha256): (String, Option<Vec<u8>>, Option<String>, String)| match bytes {
+    let source = |(origin, bytes, defaults, sha256): SourceState| match bytes {
         Some(bytes) => Ok(Source { origin, bytes: Arc::new(bytes), defaults }),
         None => {
             let source = Source::read(Path::new(&origin))?;
