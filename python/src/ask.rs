@@ -104,6 +104,25 @@ struct Listed {
 }
 
 impl Listed {
+    /// Checks the arguments.
+    fn new(top: usize, only_new: bool, budget: Option<f64>, reasons: bool, max_hops: usize) -> Result<Listed, Fault> {
+        at_least_one("max_hops", Some(max_hops))?;
+        let budget = seconds("budget", budget)?;
+        Ok(Listed { top, only_new, budget, reasons, max_hops, ..Listed::default() })
+    }
+
+    /// The same with conditions on the candidates.
+    fn among(
+        self,
+        among: Option<Vec<String>>,
+        of_type: Option<OneOrMore<(String, String)>>,
+        of_range: Option<OneOrMore<String>>,
+        of_domain: Option<OneOrMore<String>>,
+    ) -> Listed {
+        let (among_type, among_range, among_domain) = (items(of_type), items(of_range), items(of_domain));
+        Listed { among, among_type, among_range, among_domain, ..self }
+    }
+
     fn on<'a>(&self, mut inquiry: Inquiry<'a>) -> Inquiry<'a> {
         inquiry = inquiry.top(self.top).only_new(self.only_new).reasons(self.reasons).max_hops(self.max_hops);
         if let Some(names) = &self.among {
@@ -257,12 +276,9 @@ impl Model {
     ) -> PyResult<Table> {
         let graph = graph.get();
         let make = || -> Result<_, Fault> {
-            at_least_one("max_hops", Some(max_hops))?;
             let asking = Asking::new(graph, walks, passes, seed, calibration, ids)?;
-            let (among_type, among_range, among_domain) = (items(among_type), items(among_range), items(among_domain));
-            let budget = seconds("budget", budget)?;
-            let listed =
-                Listed { top, only_new, among, among_type, among_range, among_domain, budget, reasons, max_hops };
+            let listed = Listed::new(top, only_new, budget, reasons, max_hops)?;
+            let listed = listed.among(among, among_type, among_range, among_domain);
             Ok((asking, listed, self.predictor()?))
         };
         let (asking, listed, predictor) = make().map_err(|fault| fault.raise(py))?;
@@ -305,8 +321,7 @@ impl Model {
         let graph = graph.get();
         let make = || -> Result<_, Fault> {
             let asking = Asking::new(graph, walks, passes, seed, calibration, ids)?;
-            let listed =
-                Listed { top, only_new, budget: seconds("budget", budget)?, reasons, max_hops, ..Listed::default() };
+            let listed = Listed::new(top, only_new, budget, reasons, max_hops)?;
             Ok((asking, listed, self.predictor()?))
         };
         let (asking, listed, predictor) = make().map_err(|fault| fault.raise(py))?;
@@ -377,12 +392,9 @@ impl Model {
         let graph = graph.get();
         let rows = rows(questions, self::columns(columns)?, "questions")?;
         let make = || -> Result<_, Fault> {
-            at_least_one("max_hops", Some(max_hops))?;
             let asking = Asking::new(graph, walks, passes, seed, calibration, ids)?;
-            let (among_type, among_range, among_domain) = (items(among_type), items(among_range), items(among_domain));
-            let budget = seconds("budget", budget)?;
-            let listed =
-                Listed { top, only_new, among, among_type, among_range, among_domain, budget, reasons, max_hops };
+            let listed = Listed::new(top, only_new, budget, reasons, max_hops)?;
+            let listed = listed.among(among, among_type, among_range, among_domain);
             let skip = skips(on_error)?;
             let mut columns = vec![Column::integer("question")];
             columns.extend(answer_columns(reasons));
@@ -421,20 +433,19 @@ impl Model {
             }
             Ok((sink.finish()?, batch))
         })?;
+        // Written before a warning is raised as an error.
+        if let (Some(path), false) = (&out, batch.failures.is_empty()) {
+            let mut name = path.as_os_str().to_owned();
+            name.push(".failures.jsonl");
+            let lines: String = batch.failures.iter().map(|failure| format!("{failure}\n")).collect();
+            let written = write_atomically(&PathBuf::from(&name), lines.as_bytes());
+            written.map_err(|e| Fault::other(format!("{}: {e}", name.display())).raise(py))?;
+        }
         warn_failures(py, "questions", &batch.failures, rows.len())?;
         batch.info.values().try_for_each(|info| warn_unused(py, unused(info)))?;
         let count = sink.rows();
         match sink {
-            FinishedSink::File { .. } => {
-                if let (Some(path), false) = (&out, batch.failures.is_empty()) {
-                    let mut name = path.as_os_str().to_owned();
-                    name.push(".failures.jsonl");
-                    let lines: String = batch.failures.iter().map(|failure| format!("{failure}\n")).collect();
-                    let written = write_atomically(&PathBuf::from(&name), lines.as_bytes());
-                    written.map_err(|e| Fault::other(format!("{}: {e}", name.display())).raise(py))?;
-                }
-                count.into_bound_py_any(py)
-            }
+            FinishedSink::File { .. } => count.into_bound_py_any(py),
             FinishedSink::Table(records) => {
                 let quiet = ["question", "label", "probability_from", "spread"].map(String::from).to_vec();
                 let title = format!("answers to {} questions", rows.len());

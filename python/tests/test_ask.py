@@ -320,6 +320,21 @@ def test_what_failed_is_beside_the_file(model: fk.Model, countries: fk.Graph, tm
     assert rows == 1 and [failure["question"] for failure in failures] == [1]
 
 
+def test_what_failed_is_kept_even_if_the_warning_is_an_error(
+    model: fk.Model, countries: fk.Graph, tmp_path: Path
+) -> None:
+    with pytest.raises(UserWarning, match="1 of 1 questions failed"):
+        model.predict_many(countries, [("Spian", "borders", None)], on_error="skip", out=tmp_path / "a.csv")
+    assert (tmp_path / "a.csv").exists() and (tmp_path / "a.csv.failures.jsonl").exists()
+
+
+def test_no_hops_is_an_error_everywhere(model: fk.Model, countries: fk.Graph) -> None:
+    asked = ("Spain", "borders", None)
+    for call in (model.predict, model.stream):
+        with pytest.raises(fk.errors.QuestionError, match="found max_hops=0; hint: max_hops= from 1"):
+            call(countries, *asked, max_hops=0)
+
+
 def test_info_of_many_questions_is_by_task(model: fk.Model, countries: fk.Graph) -> None:
     info = model.predict_many(countries, [("France", None, "Spain"), ("Spain", "borders", None)], walks=2, top=1).info
     assert set(info["tasks"]) == {"entity", "relation"}
