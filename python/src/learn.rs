@@ -160,11 +160,7 @@ impl Model {
                 return Err(Fault::argument(message, hint));
             }
             let dataset = Dataset::open(&path)?;
-            let partial = out.as_ref().map(|out| {
-                let mut name = out.as_os_str().to_owned();
-                name.push(".partial");
-                PathBuf::from(name)
-            });
+            let partial = out.as_deref().map(PartialRun::path);
             let mut record = partial
                 .as_deref()
                 .map(|partial| PartialRun::open(partial, fresh))

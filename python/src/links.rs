@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use flock_kg::BLANK;
 use flock_kg::complete::{CompleteOptions, Completion, Scope, SearchLimits, link_columns, write_links};
-use flock_kg::graph::{NameKind, Triple};
-use flock_kg::score::{Journal, TripleScores, existing, find_triple, sample, score_columns, write_scores};
+use flock_kg::score::{
+    Journal, TripleScores, existing, find_triple, find_triple_exactly, least_likely, sample, score_columns,
+    write_scores,
+};
 use pyo3::prelude::*;
 use serde_json::json;
 
@@ -33,17 +35,6 @@ fn scores_table(title: String, list: &TripleScores<'_>) -> Result<Table, Fault> 
 /// Removes the file that kept the scores: whoever called has them now.
 fn done_with(py: Python<'_>, journal: Option<Journal>) -> PyResult<()> {
     journal.map_or(Ok(()), Journal::remove).map_err(|e| Fault::other(e.to_string()).raise(py))
-}
-
-/// Finds the ids of a triple without looking for near names, which takes a while.
-fn find_exactly(graph: &flock_kg::Graph, [head, relation, tail]: [&str; 3]) -> Result<Triple, Fault> {
-    let find = |kind, text: &str| -> Result<u32, Fault> {
-        graph
-            .resolve(kind, text)?
-            .ok_or_else(|| Fault::argument(format!("unknown {kind} {text:?}"), "check the spelling"))
-    };
-    let (entity, edge) = (|text| find(NameKind::Entity, text), |text| find(NameKind::Relation, text));
-    Ok(Triple { head: entity(head)?, relation: edge(relation)?, tail: entity(tail)? })
 }
 
 #[pymethods]
@@ -180,7 +171,7 @@ impl Model {
                 } else if failures.len() < NEAR_LOOKUPS {
                     find_triple(&graph.graph, texts).map_err(Fault::from)
                 } else {
-                    find_exactly(&graph.graph, texts)
+                    find_triple_exactly(&graph.graph, texts, NEAR_LOOKUPS).map_err(Fault::from)
                 };
                 match triple.map_err(|fault| fault.at(format!("triple {at}"))) {
                     Ok(triple) => found.push(triple),
@@ -241,13 +232,12 @@ impl Model {
         let (triples, asking, predictor) = make().map_err(|fault| fault.raise(py))?;
         let (table, journal) = wait(py, progress, "triples", |control: &Control| {
             let inquiry = asking.on(&predictor, &graph.graph, Some(&control.cancel));
-            let mut run = inquiry.score_all(&triples, state.as_deref(), &control.cancel, &mut |_, done| {
+            let run = inquiry.score_all(&triples, state.as_deref(), &control.cancel, &mut |_, done| {
                 control.tell(done, triples.len());
             })?;
-            run.scored.sort_by(|a, b| a.logit().total_cmp(&b.logit()));
-            run.scored.truncate(top);
+            let scored = least_likely(run.scored, top);
             let title = format!("the least likely of {} triples", triples.len());
-            let table = scores_table(title, &inquiry.named_scores(&run.scored)?)?;
+            let table = scores_table(title, &inquiry.named_scores(&scored)?)?;
             Ok((table, run.journal))
         })?;
         warn_unused(py, unused(&table.about.info))?;

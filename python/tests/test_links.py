@@ -196,6 +196,15 @@ def test_doubtful_of_a_sample(model: fk.Model, countries: fk.Graph) -> None:
     assert {tuple(row.values())[:3] for row in other} != {tuple(row.values())[:3] for row in sample}
 
 
+def test_near_names_are_looked_up_for_the_first_bad_rows_only(model: fk.Model, countries: fk.Graph) -> None:
+    rows = [("Portugal", "borders", "Spian")] * 20
+    with pytest.warns(UserWarning, match="20 of 20 triples failed"):
+        errors = [row["error"] for row in model.score(countries, rows, on_error="skip").info["failures"]]
+    # 16, as for questions.
+    assert all('near names: "Spain"' in error for error in errors[:16])
+    assert all("near names are looked up for 16 only" in error for error in errors[16:]) and len(errors) == 20
+
+
 def test_a_state_stays_until_the_scores_are_out(model: fk.Model, countries: fk.Graph, tmp_path: Path) -> None:
     state = tmp_path / "state"
     rows = [("Portugal", "borders", "Spain"), ("Portugal", "borders", "Nowhere")]

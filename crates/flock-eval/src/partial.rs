@@ -131,6 +131,13 @@ pub struct PartialRun {
 }
 
 impl PartialRun {
+    /// Where the ranks of an evaluation are kept until its results are in the file `out`.
+    pub fn path(out: &Path) -> PathBuf {
+        let mut name = out.as_os_str().to_owned();
+        name.push(".partial");
+        PathBuf::from(name)
+    }
+
     /// Opens the file and reads what a run has left in it. With `fresh`, the old content is
     /// dropped.
     pub fn open(path: &Path, fresh: bool) -> Result<PartialRun, PartialError> {

@@ -130,9 +130,7 @@ impl EvalArgs {
         if out.is_dir() || out.file_name().is_none() {
             return Err(Failure::Error(format!("--out {}: is a directory, expected a file", out.display())));
         }
-        let mut name = out.clone().into_os_string();
-        name.push(".partial");
-        Ok(Some(PathBuf::from(name)))
+        Ok(Some(PartialRun::path(out)))
     }
 
     /// Whether the format has room for one table only. What is more goes to standard error then.

@@ -6,7 +6,10 @@ use std::sync::atomic::AtomicBool;
 
 use flock_kg::graph::{LoadOptions, Triple, for_each_triple};
 use flock_kg::records::OutputFormat;
-use flock_kg::score::{JournalError, ScoreError, ScoreRun, existing, find_triple, sample, score_columns, write_scores};
+use flock_kg::score::{
+    JournalError, ScoreError, ScoreRun, existing, find_triple, find_triple_exactly, least_likely, sample,
+    score_columns, write_scores,
+};
 use flock_kg::{Graph, Inquiry};
 
 use crate::shared::calibrations;
@@ -101,11 +104,11 @@ pub fn run(args: ScoreArgs) -> Result<(), Failure> {
     }
     let (triples, failed) = triples(&args, &graph)?;
     let path = args.output.out.as_deref().map(|out| beside(out, ".state"));
-    let ScoreRun { mut scored, journal, interrupted } = score(&inquiry, &triples, path.as_deref(), &stop)?;
-    if args.existing {
-        scored.sort_by(|a, b| a.logit().total_cmp(&b.logit()));
-    }
-    scored.truncate(args.top.unwrap_or(if args.existing { 100 } else { usize::MAX }));
+    let ScoreRun { scored, journal, interrupted } = score(&inquiry, &triples, path.as_deref(), &stop)?;
+    let scored = match args.existing {
+        true => least_likely(scored, args.top.unwrap_or(100)),
+        false => scored.into_iter().take(args.top.unwrap_or(usize::MAX)).collect(),
+    };
     let list = inquiry.named_scores(&scored).map_err(error)?;
     if let Some(why) = &list.calibration_unused {
         calibrations::warn_unused(args.calibration.as_deref(), &args.graph.graph, why);
@@ -138,7 +141,11 @@ fn triples(args: &ScoreArgs, graph: &Graph) -> Result<(Vec<Triple>, usize), Fail
         Some(path) => {
             let options = LoadOptions { lenient: args.graph.reading.lenient, ..LoadOptions::default() };
             let sink = |head: &str, relation: &str, tail: &str| {
-                match find_triple(graph, [head, relation, tail]) {
+                let found = match failed < NEAR_LOOKUPS {
+                    true => find_triple(graph, [head, relation, tail]),
+                    false => find_triple_exactly(graph, [head, relation, tail], NEAR_LOOKUPS),
+                };
+                match found {
                     Ok(triple) => triples.push(triple),
                     Err(e) => {
                         failed += 1;

@@ -10,11 +10,11 @@ mod run;
 
 pub use journal::{Journal, JournalError, ScoredTriple};
 pub use records::{score_columns, write_score_row, write_scores};
-pub use run::{ScoreError, ScoreRun, existing, sample};
+pub use run::{ScoreError, ScoreRun, existing, least_likely, sample};
 
 use std::collections::{BTreeMap, HashMap};
 
-use flock_graph::{Graph, Mask, Triple};
+use flock_graph::{Graph, Mask, NameKind, Triple};
 use flock_model::ModelName;
 use flock_model::checkpoint::Task;
 use flock_model::ensemble::{Ask, combine};
@@ -27,7 +27,7 @@ pub use crate::column::Standing;
 use crate::error::AskError;
 use crate::fingerprint::{fingerprint, ordered_fingerprint};
 use crate::inquiry::Inquiry;
-use crate::question::{Blank, Question};
+use crate::question::{BLANK, Blank, Question};
 use crate::shown::ShownNames;
 
 /// A triple and where it stands.
@@ -94,6 +94,21 @@ pub fn find_triple<S: AsRef<str>>(graph: &Graph, triple: [S; 3]) -> Result<Tripl
     let texts = triple.each_ref().map(AsRef::as_ref);
     let (question, tail) = Question::of_triple(graph, texts, Blank::Tail)?;
     Ok(question.triple(graph.topology(), tail))
+}
+
+/// As [`find_triple`], but without near names for those that are unknown: finding them takes a while. `limit` is told in the error.
+///
+/// # Errors
+/// A name that the graph does not have, or that could stand for several.
+pub fn find_triple_exactly<S: AsRef<str>>(graph: &Graph, triple: [S; 3], limit: usize) -> Result<Triple, AskError> {
+    let [head, relation, tail] = triple.each_ref().map(AsRef::as_ref);
+    if [head, relation, tail].contains(&BLANK) {
+        return Err(AskError::BlankInTriple);
+    }
+    let question = Question::parse_exactly(graph, [head, relation, BLANK], limit)?;
+    let kind = NameKind::Entity;
+    let unknown = || AskError::UnknownToo { kind, name: tail.to_string(), limit };
+    Ok(question.triple(graph.topology(), graph.resolve(kind, tail)?.ok_or_else(unknown)?))
 }
 
 impl<'a> Inquiry<'a> {

@@ -28,6 +28,13 @@ pub fn sample(triples: &[Triple], count: usize, seed: u64) -> Vec<Triple> {
     places.into_iter().map(|place| triples[place as usize]).collect()
 }
 
+/// The `top` triples of the lowest logits, the lowest first; those of equal logits in their order.
+pub fn least_likely(mut scored: Vec<ScoredTriple>, top: usize) -> Vec<ScoredTriple> {
+    scored.sort_by(|a, b| a.logit().total_cmp(&b.logit()));
+    scored.truncate(top);
+    scored
+}
+
 /// What came of a run.
 pub struct ScoreRun {
     /// The triples that were scored, in their order.
