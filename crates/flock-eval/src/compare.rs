@@ -1,7 +1,7 @@
 //! Our numbers beside published ones: a table with differences, the best of each row, and means
 //! over groups.
 
-use crate::datasets::{DatasetGroup, Split};
+use crate::datasets::{DatasetGroup, Split, registry};
 use crate::published::PublishedNumbers;
 use crate::results::Evaluation;
 use crate::sheet::Sheet;
@@ -94,6 +94,58 @@ pub fn compare(results: &[&Evaluation], published: &PublishedNumbers, style: Sty
     Sheet { header, rows }
 }
 
+/// Means over groups, as the paper's main tables have them: for each system over all graphs of the group
+/// (the printed means) and over those of `results`, and ours. The mean over all leaves out the
+/// pretraining graphs.
+pub fn by_group(results: &[&Evaluation], published: &PublishedNumbers) -> Sheet {
+    let total = |group: DatasetGroup| group != DatasetGroup::Pretraining && group != DatasetGroup::Other;
+    let mut columns: Vec<(String, Box<dyn Fn(DatasetGroup) -> bool>)> = Vec::new();
+    for group in DatasetGroup::ALL.into_iter().filter(|g| *g != DatasetGroup::Other) {
+        columns.push((group.to_string(), Box::new(move |g| g == group)));
+    }
+    columns.push(("all but pretraining".to_string(), Box::new(total)));
+    let all: Vec<(DatasetGroup, &[Option<f64>])> =
+        published.datasets().filter_map(|name| Some((registry::find(name)?.group, published.row(name)?))).collect();
+    // Graphs without published numbers would make means of different graphs.
+    let ours: Vec<(&Evaluation, &[Option<f64>])> =
+        results.iter().filter_map(|e| Some((*e, published.row(&e.dataset)?))).collect();
+    columns.retain(|(_, is_in)| ours.iter().any(|(e, _)| is_in(e.group)));
+    let mut header = vec!["model".to_string(), "graphs".to_string()];
+    for (name, is_in) in &columns {
+        let have = ours.iter().filter(|(e, _)| is_in(e.group)).count();
+        let of = all.iter().filter(|(group, _)| is_in(*group)).count();
+        header.extend(published.metrics.iter().map(|m| format!("{name} ({have} of {of}) {}", m.title())));
+    }
+    let mean = |values: Vec<Option<f64>>| {
+        let values: Option<Vec<f64>> = values.into_iter().collect();
+        let values = values.filter(|v| !v.is_empty());
+        values.map_or("–".to_string(), |v| format!("{:.3}", v.iter().sum::<f64>() / v.len() as f64))
+    };
+    let systems = published.systems.len();
+    let mut rows = Vec::new();
+    for (s, system) in published.systems.iter().enumerate() {
+        let (mut printed, mut same) =
+            (vec![system.clone(), "all".to_string()], vec![system.clone(), "these".to_string()]);
+        for (_, is_in) in &columns {
+            for m in 0..published.metrics.len() {
+                let at = m * systems + s;
+                printed.push(mean(all.iter().filter(|(g, _)| is_in(*g)).map(|(_, v)| v[at]).collect()));
+                same.push(mean(ours.iter().filter(|(e, _)| is_in(e.group)).map(|(_, v)| v[at]).collect()));
+            }
+        }
+        rows.extend([printed, same]);
+    }
+    let mut row = vec![self::ours(results).to_string(), "these".to_string()];
+    for (_, is_in) in &columns {
+        for metric in &published.metrics {
+            let of = ours.iter().filter(|(e, _)| is_in(e.group));
+            row.push(mean(of.map(|(e, _)| Some(metric.of(&e.summary.all.pessimistic))).collect()));
+        }
+    }
+    rows.push(row);
+    Sheet { header, rows }
+}
+
 /// Collects the values of a row. For each metric: ours, then those of each system.
 fn values(e: &Evaluation, published: &PublishedNumbers) -> Vec<Option<f64>> {
     let theirs = published.row(&e.dataset);
@@ -148,7 +200,9 @@ fn row(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::published::PublishedSetting;
     use crate::testing::evaluation;
+    use flock_model::checkpoint::Task;
 
     const TEXT: &str = "dataset,split,ultra_mrr,ultra_hits10,flock_mrr,flock_hits10\n\
                         Metafam,inductive_er,0.238,0.644,0.476,0.935\n\
@@ -183,6 +237,26 @@ mod tests {
         let unknown = evaluation("mine", 0.3, 0.4);
         let marked = compare(&[&unknown], &published, Style::Marked("**", "**")).markdown();
         assert!(marked.ends_with("| mine | 0.300 | – | – | – | 0.400 | – | – | – |\n"), "{marked}");
+    }
+
+    #[test]
+    fn means_by_group_are_those_of_the_paper() {
+        // tab:main-entity-result, zero-shot: MRR and Hits@10 over 23 graphs.
+        let published = PublishedNumbers::built_in(Task::Entity, PublishedSetting::ZeroShot);
+        let results = [evaluation("Metafam", 0.5, 0.9), evaluation("FBNELL", 0.4, 0.7)];
+        let sheet = by_group(&results.iter().collect::<Vec<_>>(), &published);
+        let text: Vec<String> = std::iter::once(&sheet.header).chain(&sheet.rows).map(|r| r.join("|")).collect();
+        assert_eq!(
+            text[0],
+            "model|graphs|inductive_er (2 of 23) MRR|inductive_er (2 of 23) Hits@10|all but pretraining (2 of 54) MRR|\
+             all but pretraining (2 of 54) Hits@10"
+        );
+        assert_eq!(text[1], "ultra|all|0.345|0.513|0.366|0.518");
+        assert_eq!(text[3], "trix|all|0.368|0.540|0.390|0.548");
+        assert_eq!(text[5], "flock|all|0.369|0.554|0.391|0.560");
+        // (0.476 + 0.502)/2 and (0.935 + 0.700)/2.
+        assert!(text[6].starts_with("flock|these|0.489|0.8"), "{}", text[6]);
+        assert_eq!(text[7], "ours|these|0.450|0.800|0.450|0.800");
     }
 
     #[test]

@@ -189,6 +189,16 @@ impl PublishedNumbers {
         self.rows.iter().filter_map(|(name, values)| Some((name.as_str(), values[at]?))).collect()
     }
 
+    /// Returns the metrics, in the order of the table.
+    pub fn metrics(&self) -> &[Metric] {
+        &self.metrics
+    }
+
+    /// Returns the datasets, in the order of the table.
+    pub fn datasets(&self) -> impl Iterator<Item = &str> {
+        self.rows.iter().map(|(name, _)| name.as_str())
+    }
+
     /// Returns the values of a dataset: for each metric, those of each system.
     pub(crate) fn row(&self, dataset: &str) -> Option<&[Option<f64>]> {
         self.rows.iter().find(|(name, _)| name == dataset).map(|(_, values)| values.as_slice())

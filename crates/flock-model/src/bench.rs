@@ -35,7 +35,12 @@ pub struct BenchOptions {
     pub time: Duration,
     /// Training steps instead of forward passes.
     pub train: bool,
+    /// Base walk count and ensemble passes of each forward row.
+    pub forward: &'static [(u32, u32)],
 }
+
+/// The forward rows of the benchmark command.
+pub const FORWARD: &[(u32, u32)] = &[(16, 1), (128, 1)];
 
 /// What was measured. Serialised, it is the command's JSON.
 #[derive(Clone, Debug, Serialize)]
@@ -208,9 +213,10 @@ pub fn run(options: BenchOptions, progress: &mut dyn FnMut(&str)) -> Result<Benc
             continue;
         }
         let model = Model::new(&checkpoint, engine).map_err(|e| e.to_string())?;
-        for n in [16, 128] {
-            progress(&format!("forward {precision}, n = {n}"));
-            forward.push(forward_row(&model, &graph, &pool, n, options.time)?);
+        for &(n, passes) in options.forward {
+            let ensemble = if passes > 1 { format!(", P = {passes}") } else { String::new() };
+            progress(&format!("forward {precision}, n = {n}{ensemble}"));
+            forward.push(forward_row(&model, &graph, &pool, n, passes, options.time)?);
             measure_peak();
         }
     }
@@ -303,6 +309,7 @@ fn forward_row(
     graph: &Topology,
     pool: &rayon::ThreadPool,
     n: u32,
+    passes: u32,
     time: Duration,
 ) -> Result<ForwardRow, String> {
     const BATCH: usize = 8;
@@ -320,7 +327,7 @@ fn forward_row(
             .take(BATCH)
             .map(|t| WalkQuery::Entity { head: t.head, relation: t.relation })
             .collect();
-        let ask = Ask { walks: n, passes: 1, seed: round as u64, options: model.walk_options() };
+        let ask = Ask { walks: n, passes, seed: round as u64, options: model.walk_options() };
         let start = Instant::now();
         let scores = asker.ask(&queries, ask).map_err(|e| e.to_string())?;
         let took = start.elapsed();
@@ -331,11 +338,11 @@ fn forward_row(
         }
         round += 1;
     }
-    let positions = 3 * u64::from(n) * model.meta().length as u64 * model.meta().updates as u64;
+    let positions = 3 * u64::from(n * passes) * model.meta().length as u64 * model.meta().updates as u64;
     let seconds = best.as_secs_f64() / BATCH as f64;
     Ok(ForwardRow {
         n,
-        passes: 1,
+        passes,
         batch: BATCH,
         precision: model.engine().precision().to_string(),
         threads: pool.current_num_threads(),

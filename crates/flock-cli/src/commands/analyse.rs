@@ -5,14 +5,12 @@ use std::sync::atomic::AtomicBool;
 
 use clap::{Arg, ArgAction};
 use flock_kg::bundled::{self, default_checkpoint};
-use flock_kg::eval::analyse::{Trial, Variant, density, embedding, once, passes};
-use flock_kg::eval::chart::{self, Axis, LabelledPoint, Series};
+use flock_kg::eval::analyse::{Finding, Trial, Variant, curves, density, embedding, once, passes, variant_bars};
 use flock_kg::eval::compare::caveat;
-use flock_kg::eval::datasets::{Dataset, DatasetGroup, TestSet};
+use flock_kg::eval::datasets::{Dataset, TestSet};
 use flock_kg::eval::evaluate::{self, Choice};
 use flock_kg::eval::published::PublishedSetting;
 use flock_kg::eval::results::{read, write_text};
-use flock_kg::eval::sheet::Sheet;
 use flock_kg::eval::{EvalError, EvalSettings, Evaluation};
 use flock_kg::kernels::Engine;
 use flock_kg::model::Model;
@@ -279,7 +277,7 @@ fn over_passes(args: &SweepArgs) -> Result<(), Failure> {
         all.push((dataset.name, tried));
     }
     let title = "MRR against the number of ensembled passes";
-    curves(title, &bench.subtitle(&settings), "passes P", &all, &[], &args.run.output)
+    report(&curves(title, &bench.subtitle(&settings), "passes P", &all, &[]), &args.run.output)
 }
 
 fn over_walks(args: &SweepArgs) -> Result<(), Failure> {
@@ -311,64 +309,17 @@ fn over_walks(args: &SweepArgs) -> Result<(), Failure> {
         all.push((dataset.name, tried));
     }
     let title = "MRR against the base walk count (ring: the rule's choice)";
-    curves(title, &bench.subtitle(&settings), "base walk count n", &all, &rings, &args.run.output)
+    report(&curves(title, &bench.subtitle(&settings), "base walk count n", &all, &rings), &args.run.output)
 }
 
-/// A line per dataset and their mean, as a table and as a picture.
-fn curves(
-    title: &str,
-    subtitle: &str,
-    label: &str,
-    all: &[(String, Vec<Trial>)],
-    rings: &[Option<(f64, f64)>],
-    output: &OutputArgs,
-) -> Result<(), Failure> {
-    // What the rule chose on one dataset may be no count that was asked for.
-    let mut counts: Vec<u32> = all.iter().flat_map(|(_, tried)| tried).filter_map(|t| t.setting.parse().ok()).collect();
-    counts.sort_unstable();
-    counts.dedup();
-    let at = |t: &Trial| (t.setting.parse::<f64>().unwrap_or(f64::NAN), t.metrics.mrr);
-    let mut series: Vec<Series> = all
-        .iter()
-        .enumerate()
-        .map(|(i, (name, tried))| Series {
-            name: name.clone(),
-            points: tried.iter().map(at).collect(),
-            rings: rings.get(i).copied().flatten().into_iter().collect(),
-            ..Series::default()
-        })
-        .collect();
-    if all.len() > 1 {
-        let mean = |count: &u32| {
-            let of = |tried: &Vec<Trial>| tried.iter().find(|t| t.setting == count.to_string()).map(|t| t.metrics.mrr);
-            let values: Option<Vec<f64>> = all.iter().map(|(_, tried)| of(tried)).collect();
-            values.map(|v| (f64::from(*count), v.iter().sum::<f64>() / v.len() as f64))
-        };
-        let points = counts.iter().filter_map(mean).collect();
-        series.push(Series { name: "mean".to_string(), points, bold: true, ..Series::default() });
+/// Prints the table of a finding and writes its picture.
+fn report(finding: &Finding, output: &OutputArgs) -> Result<(), Failure> {
+    print_sheet(&finding.sheet, output.table.output)?;
+    if let Some(note) = finding.note.as_deref().filter(|_| output.table.output == OutputFormat::Table) {
+        println(note)?;
     }
-    let ticks = counts.iter().map(|c| f64::from(*c)).collect();
-    let picture = chart::lines(title, subtitle, &Axis::log(label, ticks), &Axis::linear("MRR"), &series);
-    report(label, all, output)?;
-    draw(&picture, output)
-}
-
-fn report(label: &str, all: &[(String, Vec<Trial>)], output: &OutputArgs) -> Result<(), Failure> {
-    let header = ["dataset", label, "MRR", "Hits@1", "Hits@3", "Hits@10", "mean rank", "coverage"];
-    let row = |name: &String, t: &Trial| {
-        let (m, digits) = (&t.metrics, |x: f64| format!("{x:.4}"));
-        let mut row = vec![name.clone(), t.setting.clone()];
-        row.extend([m.mrr, m.hits1, m.hits3, m.hits10].map(digits));
-        row.extend([format!("{:.1}", m.mean_rank), digits(t.coverage)]);
-        row
-    };
-    let rows = all.iter().flat_map(|(name, tried)| tried.iter().map(move |t| row(name, t))).collect();
-    print_sheet(&Sheet { header: header.map(String::from).to_vec(), rows }, output.table.output)
-}
-
-fn draw(picture: &str, output: &OutputArgs) -> Result<(), Failure> {
     let Some(path) = &output.svg else { return Ok(()) };
-    write_text(path, picture).map_err(error)?;
+    write_text(path, &finding.picture).map_err(error)?;
     say!("drawn: {}", path.display());
     Ok(())
 }
@@ -394,22 +345,8 @@ fn ablations(args: &AnalysisArgs) -> Result<(), Failure> {
         }
         all.push((dataset.name.clone(), tried));
     }
-    report("variant", &all, &args.output)?;
-    let rows: Vec<(String, Vec<f64>)> = (0..variants.len())
-        .map(|i| {
-            let mut values: Vec<f64> = all.iter().map(|(_, tried)| tried[i].metrics.mrr).collect();
-            if values.len() > 1 {
-                values.push(values.iter().sum::<f64>() / values.len() as f64);
-            }
-            (variants[i].name(bench.checkpoint.meta()), values)
-        })
-        .collect();
-    let mut names: Vec<String> = all.iter().map(|(name, _)| name.clone()).collect();
-    if names.len() > 1 {
-        names.push("mean".to_string());
-    }
     let title = "Ablations of a trained model, without retraining";
-    draw(&chart::bars(title, &bench.subtitle(&settings), "MRR", &names, &rows), &args.output)
+    report(&variant_bars(title, &bench.subtitle(&settings), &all), &args.output)
 }
 
 fn relations(args: &RelationsArgs) -> Result<(), Failure> {
@@ -425,34 +362,9 @@ fn relations(args: &RelationsArgs) -> Result<(), Failure> {
         return Err(Failure::Error(format!("expected one dataset, found {}", datasets.len())));
     };
     let (set, ask) = load(dataset, &model, &settings)?;
-    let (topology, names) = (set.on.topology(), set.on.graph().relations());
-    let found = embedding::relations(&model, topology, ask, args.questions as usize, &bench.pool).map_err(error)?;
-    let vectors: Vec<Vec<f64>> = found.iter().map(|(_, v)| v.clone()).collect();
-    let (places, share) = embedding::plane(&vectors);
-    let points: Vec<LabelledPoint> = found
-        .iter()
-        .zip(&places)
-        .map(|((r, _), (x, y))| LabelledPoint { x: *x, y: *y, label: names.get(*r).to_string(), class: 0 })
-        .collect();
-    let rows = points.iter().map(|p| vec![p.label.clone(), format!("{:.4}", p.x), format!("{:.4}", p.y)]).collect();
-    print_sheet(
-        &Sheet { header: ["relation", "first", "second"].map(String::from).to_vec(), rows },
-        args.run.output.table.output,
-    )?;
-    let axis =
-        |k: usize| format!("{} main direction ({:.0} % of the variance)", ["first", "second"][k], share[k] * 100.0);
-    let (x, y) = (axis(0), axis(1));
-    let title = format!("Relation embeddings of {}", dataset.name);
-    let subtitle = format!(
-        "{}, n = {}, {} questions × {} passes each, seed {}",
-        bench.who(),
-        ask.walks,
-        args.questions,
-        ask.passes,
-        ask.seed
-    );
-    let picture = chart::points(&title, &subtitle, &Axis::linear(&x), &Axis::linear(&y), &points, &[], None);
-    draw(&picture, &args.run.output)
+    let questions = args.questions as usize;
+    let found = embedding::relations(&model, set.on.topology(), ask, questions, &bench.pool).map_err(error)?;
+    report(&embedding::picture(&bench.who(), &set, ask, questions, &found), &args.run.output)
 }
 
 fn densities(args: &DensityArgs) -> Result<(), Failure> {
@@ -472,39 +384,9 @@ fn densities(args: &DensityArgs) -> Result<(), Failure> {
         let known = published.systems().join(", ");
         return Err(Failure::Error(format!("{}: no MRR of {:?}; it has {known}", args.published.name(), args.over)));
     }
-    let gains = density::gains(&ours, &theirs);
-    let fit = density::fit(&gains.iter().map(|g| (g.density.log10(), g.gain * 100.0)).collect::<Vec<_>>());
-    let header = ["dataset", "group", "density", "gain %"].map(String::from).to_vec();
-    let row = |g: &density::Gain| {
-        vec![g.dataset.clone(), g.group.to_string(), format!("{:.3e}", g.density), format!("{:+.1}", g.gain * 100.0)]
-    };
-    print_sheet(&Sheet { header, rows: gains.iter().map(row).collect() }, args.output.table.output)?;
-    let found = fit.map_or("too few graphs for a correlation".to_string(), |f| {
-        format!("Pearson r = {:.2}, p = {:.1e}, {} graphs (without Metafam)", f.r, f.p, gains.len())
-    });
-    if args.output.table.output == OutputFormat::Table {
-        println(&found)?;
-    }
-    let class = |g: DatasetGroup| DatasetGroup::ALL.iter().position(|other| *other == g).unwrap_or(0);
-    let points: Vec<LabelledPoint> = gains
-        .iter()
-        .map(|g| LabelledPoint { x: g.density, y: g.gain * 100.0, label: g.dataset.clone(), class: class(g.group) })
-        .collect();
-    let classes: Vec<String> = DatasetGroup::ALL
-        .iter()
-        .filter(|g| gains.iter().any(|x| x.group == **g))
-        .map(DatasetGroup::to_string)
-        .collect();
     let kind = match args.published {
         Numbers::BuiltIn(PublishedSetting::FineTuned) => "fine-tuned",
         _ => "zero-shot",
     };
-    let title = format!("Gain of {who} over {} in {kind} MRR against the density of the graph", args.over);
-    let label = format!("gain over {} in MRR, %", args.over);
-    let powers = || gains.iter().map(|g| g.density.log10());
-    let (low, high) = (powers().fold(-3.0, f64::min).ceil() as i32, powers().fold(-3.0, f64::max).floor() as i32);
-    let ticks = (low..=high).map(|k| 10f64.powi(k)).collect();
-    let x = Axis::log("density |E| / (|V| (|V| − 1))", ticks);
-    let line = fit.map(|f| (f.intercept, f.slope));
-    draw(&chart::points(&title, &found, &x, &Axis::linear(&label), &points, &classes, line), &args.output)
+    report(&density::picture(&who, &ours, &args.over, &theirs, kind), &args.output)
 }

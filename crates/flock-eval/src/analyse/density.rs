@@ -3,7 +3,10 @@
 
 use serde::Serialize;
 
+use super::finding::Finding;
+use crate::chart::{self, Axis, LabelledPoint};
 use crate::datasets::{DatasetGroup, registry};
+use crate::sheet::Sheet;
 
 /// The gain on one dataset.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -40,6 +43,42 @@ pub fn gains(ours: &[(&str, f64)], theirs: &[(&str, f64)]) -> Vec<Gain> {
         Some(Gain { dataset: name.to_string(), group: entry.group, density: entry.density(), gain: mrr / other - 1.0 })
     };
     ours.iter().filter_map(gain).collect()
+}
+
+/// Puts the gain of `who` over another system beside the density of each graph. `kind` says how the models
+/// were trained for a graph: zero-shot or fine-tuned.
+pub fn picture(who: &str, ours: &[(&str, f64)], over: &str, theirs: &[(&str, f64)], kind: &str) -> Finding {
+    let gains = gains(ours, theirs);
+    let fit = fit(&gains.iter().map(|g| (g.density.log10(), g.gain * 100.0)).collect::<Vec<_>>());
+    let header = ["dataset", "group", "density", "gain %"].map(String::from).to_vec();
+    let row = |g: &Gain| {
+        vec![g.dataset.clone(), g.group.to_string(), format!("{:.3e}", g.density), format!("{:+.1}", g.gain * 100.0)]
+    };
+    let found = fit.map_or("too few graphs for a correlation".to_string(), |f| {
+        format!("Pearson r = {:.2}, p = {:.1e}, {} graphs (without Metafam)", f.r, f.p, gains.len())
+    });
+    let class = |g: DatasetGroup| DatasetGroup::ALL.iter().position(|other| *other == g).unwrap_or(0);
+    let points: Vec<LabelledPoint> = gains
+        .iter()
+        .map(|g| LabelledPoint { x: g.density, y: g.gain * 100.0, label: g.dataset.clone(), class: class(g.group) })
+        .collect();
+    let classes: Vec<String> = DatasetGroup::ALL
+        .iter()
+        .filter(|g| gains.iter().any(|x| x.group == **g))
+        .map(DatasetGroup::to_string)
+        .collect();
+    let title = format!("Gain of {who} over {over} in {kind} MRR against the density of the graph");
+    let label = format!("gain over {over} in MRR, %");
+    let powers = || gains.iter().map(|g| g.density.log10());
+    let (low, high) = (powers().fold(-3.0, f64::min).ceil() as i32, powers().fold(-3.0, f64::max).floor() as i32);
+    let ticks = (low..=high).map(|k| 10f64.powi(k)).collect();
+    let x = Axis::log("density |E| / (|V| (|V| − 1))", ticks);
+    let line = fit.map(|f| (f.intercept, f.slope));
+    Finding {
+        sheet: Sheet { header, rows: gains.iter().map(row).collect() },
+        picture: chart::points(&title, &found, &x, &Axis::linear(&label), &points, &classes, line),
+        note: Some(found),
+    }
 }
 
 /// Fits a line by least squares. Returns `None` for fewer than three points, or if all have the

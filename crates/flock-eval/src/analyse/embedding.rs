@@ -9,6 +9,10 @@ use flock_kernels::D;
 use flock_walk::{Key, WalkQuery};
 use rayon::prelude::*;
 
+use super::finding::Finding;
+use crate::chart::{self, Axis, LabelledPoint};
+use crate::datasets::TestSet;
+use crate::sheet::Sheet;
 use flock_model::ensemble::Ask;
 use flock_model::model::{Draw, Model, ModelError, PassBuffers, View};
 use flock_model::update::Parallelism;
@@ -45,6 +49,31 @@ pub fn relations(
         (relation, sum.into_iter().map(|s| s / count).collect())
     };
     Ok(pool.install(|| topology.relations_in_use().par_iter().map(|r| of(*r)).collect()))
+}
+
+/// Places embeddings of a graph's relations, which [`relations`] computed, in the plane of their two main directions. `who` names
+/// the model.
+pub fn picture(who: &str, set: &TestSet, ask: Ask, questions: usize, found: &[(u32, Vec<f64>)]) -> Finding {
+    let names = set.on.graph().relations();
+    let vectors: Vec<Vec<f64>> = found.iter().map(|(_, v)| v.clone()).collect();
+    let (places, share) = plane(&vectors);
+    let points: Vec<LabelledPoint> = found
+        .iter()
+        .zip(&places)
+        .map(|((r, _), (x, y))| LabelledPoint { x: *x, y: *y, label: names.get(*r).to_string(), class: 0 })
+        .collect();
+    let rows = points.iter().map(|p| vec![p.label.clone(), format!("{:.4}", p.x), format!("{:.4}", p.y)]).collect();
+    let axis =
+        |k: usize| format!("{} main direction ({:.0} % of the variance)", ["first", "second"][k], share[k] * 100.0);
+    let (x, y) = (axis(0), axis(1));
+    let title = format!("Relation embeddings of {}", set.on.name);
+    let subtitle =
+        format!("{who}, n = {}, {questions} questions × {} passes each, seed {}", ask.walks, ask.passes, ask.seed);
+    Finding {
+        sheet: Sheet { header: ["relation", "first", "second"].map(String::from).to_vec(), rows },
+        picture: chart::points(&title, &subtitle, &Axis::linear(&x), &Axis::linear(&y), &points, &[], None),
+        note: None,
+    }
 }
 
 /// Projects points on the two directions in which they differ most. Returns each point's

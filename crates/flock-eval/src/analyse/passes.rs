@@ -1,6 +1,6 @@
 //! MRR against the number of passes and against other settings, such as the base walk count.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::ask::{batch_size, rank_all, rank_query};
 use crate::datasets::TestSet;
@@ -13,7 +13,7 @@ use flock_model::ensemble::{Ask, Asker, combine};
 use flock_model::model::{Model, View};
 
 /// The metrics under one setting.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
     /// The setting: passes, walks, or the name of a variant.
     pub setting: String,

@@ -27,6 +27,17 @@ pub struct Series {
     pub bold: bool,
     /// Area of each point's dot, from 0 to 1; all are small if empty.
     pub sizes: Vec<f64>,
+    /// Half the height of the error bar at each point; no bars if empty.
+    pub errors: Vec<f64>,
+}
+
+impl Series {
+    /// Returns the ends of the error bar at a point.
+    fn error_bar(&self, i: usize) -> Option<[(f64, f64); 2]> {
+        let (&(x, y), &error) = self.points.get(i).zip(self.errors.get(i))?;
+        let bar = [(x, y - error), (x, y + error)];
+        (error > 0.0 && bar.iter().all(|p| p.0.is_finite() && p.1.is_finite())).then_some(bar)
+    }
 }
 
 /// A point with a name.
@@ -52,8 +63,9 @@ pub fn lines(title: &str, subtitle: &str, x: &Axis<'_>, y: &Axis<'_>, series: &[
 /// Draws lines in a frame of their own, between two heights of a page.
 pub fn lines_in(page: &mut Page, heights: (f64, f64), x: &Axis<'_>, y: &Axis<'_>, series: &[Series]) {
     let finite = |p: &&(f64, f64)| p.0.is_finite() && p.1.is_finite();
-    let points: Vec<(f64, f64)> =
+    let mut points: Vec<(f64, f64)> =
         series.iter().flat_map(|s| s.points.iter().chain(&s.rings)).filter(finite).copied().collect();
+    points.extend(series.iter().flat_map(|s| (0..s.points.len()).filter_map(|i| s.error_bar(i))).flatten());
     let frame = Frame::new(page, heights, x, y, &points);
     let mut order: Vec<(usize, &Series)> = series.iter().enumerate().collect();
     order.sort_by_key(|(_, s)| s.bold);
@@ -71,6 +83,14 @@ pub fn lines_in(page: &mut Page, heights: (f64, f64), x: &Axis<'_>, y: &Axis<'_>
         for (i, (x, y)) in at.iter().enumerate().filter(|_| at.len() <= MOST_DOTS) {
             let radius = s.sizes.get(i).map_or(width + 1.0, |size| 2.0 + 8.0 * size.sqrt());
             page.put(format_args!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"{colour}\"/>"));
+        }
+        for [low, high] in (0..s.points.len()).filter_map(|i| s.error_bar(i)) {
+            let (x, y1, y2) = (frame.across(low.0), frame.up(low.1), frame.up(high.1));
+            let (left, right) = (x - 4.0, x + 4.0);
+            page.put(format_args!(
+                "<path d=\"M{left:.1} {y1:.1}H{right:.1}M{x:.1} {y1:.1}V{y2:.1}M{left:.1} {y2:.1}H{right:.1}\" \
+                 stroke=\"{colour}\" stroke-width=\"1.2\" fill=\"none\"/>"
+            ));
         }
         for p in s.rings.iter().filter(finite) {
             let (x, y) = (frame.across(p.0), frame.up(p.1));
@@ -287,6 +307,17 @@ mod tests {
         let picture = points("t", "", &axes.0, &axes.1, &[point(0.0, 0.0), point(0.0, 0.0)], &[], Some((0.0, 1.0)));
         assert!(!picture.contains("NaN") && !picture.contains("inf"), "{picture}");
         assert!(!bars("t", "", "MRR", &["a".to_string()], &[("r".to_string(), vec![f64::NAN])]).contains("NaN"));
+    }
+
+    #[test]
+    fn error_bars_are_inside_the_frame() {
+        let series = |errors: Vec<f64>| Series { points: vec![(1.0, 0.5), (2.0, 0.6)], errors, ..Series::default() };
+        let draw = |s| lines("t", "", &Axis::linear("x"), &Axis::linear("y"), &[s]);
+        assert!(!draw(series(vec![])).contains("<path"));
+        let picture = draw(series(vec![0.2, f64::NAN]));
+        // One bar: the error of the second point is no number. The axis reaches from 0.3 to 0.7.
+        assert_eq!(picture.matches("<path").count(), 1);
+        assert!(picture.contains(">0.3<") && picture.contains(">0.7<"), "{picture}");
     }
 
     #[test]

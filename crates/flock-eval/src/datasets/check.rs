@@ -33,6 +33,21 @@ pub fn differences(dataset: &Dataset) -> Result<Vec<String>, DatasetError> {
     if found.iter().any(|line| line.contains("os error")) {
         return Ok(found);
     }
+    let [v, r, e] = entry.train;
+    let [entities, relations, triples] = train_counts(dataset)?;
+    check_count(&mut found, "train.txt: entities", entities, v);
+    check_count(&mut found, "train.txt: relations", relations, r);
+    check_count(&mut found, "train.txt: triples", triples, e);
+    for split in [Split::Valid, Split::Test] {
+        found.extend(of_set(dataset, split, &dataset.test_set(split)?));
+    }
+    // The training graph may also be the one walked for validation.
+    found.dedup();
+    Ok(found)
+}
+
+/// Counts entities, relations and triples of the training file.
+pub fn train_counts(dataset: &Dataset) -> Result<[u64; 3], DatasetError> {
     let (mut entities, mut relations) = (HashSet::new(), HashSet::new());
     let triples = dataset.for_each(Part::Train, |h, r, t| {
         for name in [h, t] {
@@ -44,16 +59,18 @@ pub fn differences(dataset: &Dataset) -> Result<Vec<String>, DatasetError> {
             relations.insert(r.to_string());
         }
     })?;
-    let [v, r, e] = entry.train;
-    check_count(&mut found, "train.txt: entities", entities.len() as u64, v);
-    check_count(&mut found, "train.txt: relations", relations.len() as u64, r);
-    check_count(&mut found, "train.txt: triples", triples, e);
-    for split in [Split::Valid, Split::Test] {
-        found.extend(of_set(dataset, split, &dataset.test_set(split)?));
+    Ok([entities.len() as u64, relations.len() as u64, triples])
+}
+
+/// Counts what was loaded for a split, as the paper's tables count it.
+pub fn set_counts(set: &TestSet) -> Counts {
+    let topology = set.on.topology();
+    Counts {
+        entities: u64::from(topology.num_nodes()),
+        relations: u64::from(topology.num_relations()),
+        triples: set.rows,
+        predicted: (set.triples.len() + set.dropped) as u64,
     }
-    // The training graph may also be the one walked for validation.
-    found.dedup();
-    Ok(found)
 }
 
 /// Lists the differences in what was loaded for a split.
@@ -75,12 +92,12 @@ pub fn of_set(dataset: &Dataset, split: Split, set: &TestSet) -> Vec<String> {
             known.heads
         ));
     }
-    let topology = set.on.topology();
     let walked = dataset.protocol.walked(split);
-    check_count(&mut found, &format!("{split} candidates: entities"), u64::from(topology.num_nodes()), entities);
-    check_count(&mut found, &format!("{split} candidates: relations"), u64::from(topology.num_relations()), relations);
-    check_count(&mut found, &format!("{walked}.txt: triples"), set.rows, triples);
-    check_count(&mut found, &format!("{split}.txt: triples"), (set.triples.len() + set.dropped) as u64, predicted);
+    let have = set_counts(set);
+    check_count(&mut found, &format!("{split} candidates: entities"), have.entities, entities);
+    check_count(&mut found, &format!("{split} candidates: relations"), have.relations, relations);
+    check_count(&mut found, &format!("{walked}.txt: triples"), have.triples, triples);
+    check_count(&mut found, &format!("{split}.txt: triples"), have.predicted, predicted);
     found
 }
 
