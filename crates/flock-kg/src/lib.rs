@@ -40,6 +40,8 @@ pub mod predictor;
 mod question;
 pub mod ranking;
 pub mod records;
+#[cfg(feature = "train")]
+pub mod reproduce;
 pub mod score;
 pub mod shown;
 

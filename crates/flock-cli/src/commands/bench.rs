@@ -26,13 +26,8 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N", value_parser = parse::threads)]
     pub threads: Option<usize>,
     /// Time for each row, about
-    #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
+    #[arg(long, value_name = "S", default_value = "1", value_parser = parse::seconds)]
     pub seconds: f64,
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    let seconds: f64 = text.parse().map_err(|e| format!("{e}"))?;
-    if (0.01..=600.0).contains(&seconds) { Ok(seconds) } else { Err("expected 0.01 to 600".to_string()) }
 }
 
 /// Measures.
@@ -42,6 +37,7 @@ pub fn run(args: BenchArgs) -> Result<(), Failure> {
         threads: args.threads.unwrap_or_else(models::all_threads),
         time: Duration::from_secs_f64(args.seconds),
         train: args.train,
+        forward: bench::FORWARD,
     };
     let report = bench::run(options, &mut |what| say!("measuring: {what}"))?;
     if !args.json && args.output.format() != OutputFormat::Table {

@@ -18,6 +18,7 @@ pub mod merge;
 pub mod petals;
 pub mod predict;
 pub mod pretrain;
+pub mod reproduce;
 pub mod score;
 pub mod serve;
 pub mod world;
@@ -43,6 +44,7 @@ use merge::MergeArgs;
 use petals::PetalsArgs;
 use predict::PredictArgs;
 use pretrain::PretrainArgs;
+use reproduce::ReproduceArgs;
 use score::ScoreArgs;
 use serve::ServeArgs;
 use world::WorldArgs;
@@ -106,6 +108,8 @@ pub enum Command {
     Datasets(Box<DatasetsArgs>),
     /// Draw the paper's analyses: passes, walks, ablations, relation embeddings, density
     Analyse(Box<AnalyseArgs>),
+    /// Make the paper's tables and figures anew, with the published numbers beside ours
+    Reproduce(Box<ReproduceArgs>),
     /// Measure speed against this machine's peak
     Bench(BenchArgs),
     /// Print a completion script for a shell
@@ -135,6 +139,7 @@ impl Command {
             Command::Eval(args) => eval::run(*args),
             Command::Datasets(args) => datasets::run(*args),
             Command::Analyse(args) => analyse::run(*args),
+            Command::Reproduce(args) => reproduce::run(*args),
             Command::Bench(args) => bench::run(args),
             Command::Completions(args) => completions::run(args),
             Command::Man(args) => man::run(args),

@@ -11,6 +11,7 @@ use flock_kg::eval::datasets::{DatasetError, DatasetRemedy, Split, UnknownDatase
 use flock_kg::eval::partial::PartialError;
 use flock_kg::eval::{EvalError, EvalRemedy};
 use flock_kg::graph::{Format, LoadError, Remedy};
+use flock_kg::reproduce::{ReproduceError, ReproduceRemedy};
 use flock_kg::train::{TrainError, TrainRemedy};
 use flock_kg::{AskError, AskRemedy, PredictorError};
 use serde::Serialize;
@@ -154,6 +155,16 @@ fn own_hint(e: &(dyn Error + 'static)) -> Option<&'static str> {
             AskRemedy::NameTheOthers => Some("name the other two"),
             AskRemedy::NameAllThree => Some("name head, relation and tail; --blank says which is the answer"),
             AskRemedy::OtherModel(_) => Some("give --model one trained for that task"),
+            _ => None,
+        };
+    }
+    if let Some(e) = e.downcast_ref::<ReproduceError>() {
+        return match e.remedy()? {
+            ReproduceRemedy::List => Some("flock-kg reproduce lists all"),
+            ReproduceRemedy::NameData => {
+                Some("--data DIR has datasets by name; flock-kg datasets fetch brings them there")
+            }
+            ReproduceRemedy::SameSettings => Some("the same options, or another --out"),
             _ => None,
         };
     }

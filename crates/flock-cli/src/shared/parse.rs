@@ -26,6 +26,12 @@ pub fn share(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Seconds for a measurement.
+pub fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|e| format!("{e}"))?;
+    if (0.01..=600.0).contains(&seconds) { Ok(seconds) } else { Err("expected 0.01 to 600".to_string()) }
+}
+
 /// The longest time that a flag takes.
 const MAX_DURATION: Duration = Duration::from_secs(3600);
 

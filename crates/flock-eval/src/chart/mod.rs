@@ -314,10 +314,10 @@ mod tests {
         let series = |errors: Vec<f64>| Series { points: vec![(1.0, 0.5), (2.0, 0.6)], errors, ..Series::default() };
         let draw = |s| lines("t", "", &Axis::linear("x"), &Axis::linear("y"), &[s]);
         assert!(!draw(series(vec![])).contains("<path"));
-        let picture = draw(series(vec![0.2, f64::NAN]));
-        // One bar: the error of the second point is no number. The axis reaches from 0.3 to 0.7.
+        let picture = draw(series(vec![0.25, f64::NAN]));
+        // One bar: the error of the second point is no number. It reaches from 0.25 to 0.75, so the axis does from 0.2 to 0.8.
         assert_eq!(picture.matches("<path").count(), 1);
-        assert!(picture.contains(">0.3<") && picture.contains(">0.7<"), "{picture}");
+        assert!(picture.contains(">0.20<") && picture.contains(">0.80<"), "{picture}");
     }
 
     #[test]
