@@ -340,7 +340,10 @@ impl TrainConfig {
 
     /// Lays settings over the defaults of their task and checks the result. The config is one of a
     /// run on files, of which `data.graphs` names at least one.
-    pub fn resolve(settings: &Settings, defaults: fn(Task) -> TrainConfig) -> Result<TrainConfig, ConfigError> {
+    pub fn resolve(
+        settings: &Settings,
+        defaults: impl FnOnce(Task) -> TrainConfig,
+    ) -> Result<TrainConfig, ConfigError> {
         let config = TrainConfig::resolve_in_memory(settings, defaults)?;
         config.check_named(settings)?;
         Ok(config)
@@ -349,7 +352,7 @@ impl TrainConfig {
     /// As [`TrainConfig::resolve`], for a run on graphs in memory: `data.graphs` may be empty.
     pub fn resolve_in_memory(
         settings: &Settings,
-        defaults: fn(Task) -> TrainConfig,
+        defaults: impl FnOnce(Task) -> TrainConfig,
     ) -> Result<TrainConfig, ConfigError> {
         let task = settings.get("task").and_then(|v| serde_json::from_value(v.clone()).ok()).unwrap_or(Task::Entity);
         let mut config: TrainConfig = settings.over(&defaults(task))?;

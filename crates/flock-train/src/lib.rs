@@ -5,6 +5,7 @@
 //!
 //! - [`config`]: the config of a run. [`settings`]: values from files and callers, laid over its
 //!   defaults.
+//! - `finetuning`: the published fine-tuning of a dataset, as a config.
 //! - [`data`]: the questions of each step.
 //! - `trainer`: pretraining and fine-tuning, [`train()`] and [`train_on`]. `start`: its first weights.
 //!   [`petals`](mod@petals): runs on Petals.
@@ -15,6 +16,7 @@
 pub mod config;
 pub mod curve;
 pub mod data;
+mod finetuning;
 mod learner;
 pub mod metrics;
 pub mod optimise;
@@ -28,6 +30,7 @@ mod trainer;
 mod validate;
 
 pub use config::TrainConfig;
+pub use finetuning::{PublishedRun, published_finetuning};
 pub use flock_eval::datasets::{DatasetError, Fingerprint, TrainingGraph, training_graph};
 pub use flock_model::plain::PlainGradient;
 pub use flock_model::step::{BaseLoss, Example, Gradient, Loss, StepInput, StepOutput};

@@ -10,6 +10,7 @@ mod directory;
 mod error;
 #[cfg(feature = "fetch")]
 pub mod fetch;
+mod finetuning;
 mod graph;
 pub mod layout;
 mod meta;
@@ -20,10 +21,11 @@ mod training;
 
 pub use directory::Dataset;
 pub use error::DatasetError;
+pub use finetuning::{EpochBatches, PublishedFinetuning};
 pub use graph::{Fingerprint, NamedGraph};
 pub use layout::{Part, Protocol, Split, SplitKind};
 pub use registry::{DatasetGroup, RegistryEntry, UnknownDataset};
 pub use remedy::DatasetRemedy;
 pub use test_set::TestSet;
 pub(crate) use test_set::order as sample_order;
-pub use training::{TrainingGraph, training, training_graph, validation};
+pub use training::{TrainingGraph, training, training_graph, training_triples, validation};

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use flock_graph::Names;
 use serde::{Deserialize, Serialize};
 
+use super::finetuning::{ByTask, FinetuneRow, PublishedFinetuning};
 use super::layout::{Part, Protocol, Split, SplitKind};
 use super::remedy::DatasetRemedy;
 use flock_model::checkpoint::Task;
@@ -21,6 +22,7 @@ pub struct Collection {
     pub split: SplitKind,
     /// The graph walked for validation.
     pub valid_graph: Part,
+    finetune: ByTask<FinetuneRow>,
     /// Where the files come from, as text.
     pub source: String,
     /// Address that the paths of `files` are relative to.
@@ -56,6 +58,8 @@ struct RegistryRow {
     tails_only: bool,
     #[serde(default)]
     pretraining: bool,
+    #[serde(default)]
+    finetune: ByTask<FinetuneRow>,
 }
 
 /// The whole file.
@@ -141,6 +145,7 @@ pub struct RegistryEntry {
     /// Published base walk count.
     pub n: u32,
     passes: [u32; 2],
+    finetuning: [PublishedFinetuning; 2],
     /// SHA-256 of the files of the layout, where known.
     pub sha256: Option<&'static BTreeMap<Part, String>>,
 }
@@ -149,6 +154,11 @@ impl RegistryEntry {
     /// Returns the published number of ensemble passes.
     pub fn passes(&self, task: Task) -> u32 {
         self.passes[task as usize]
+    }
+
+    /// Returns the published fine-tuning of a task, and how the fine-tuned model is asked.
+    pub fn finetuning(&self, task: Task) -> PublishedFinetuning {
+        self.finetuning[task as usize]
     }
 
     /// Returns the sizes for a split.
@@ -182,6 +192,11 @@ impl RegistryEntry {
             SplitKind::InductiveE => DatasetGroup::InductiveE,
             SplitKind::Transductive => DatasetGroup::Transductive,
         };
+        let passes = [row.passes, row.relation_passes.unwrap_or(row.passes)];
+        let finetuning = [Task::Entity, Task::Relation].map(|task| {
+            let settings = row.finetune.of(task).over(collection.finetune.of(task), row.n, passes[task as usize]);
+            settings.expect("the tests read it")
+        });
         RegistryEntry {
             name: &row.name,
             at: &row.at,
@@ -192,7 +207,8 @@ impl RegistryEntry {
             valid: counts(valid),
             test: counts(test),
             n: row.n,
-            passes: [row.passes, row.relation_passes.unwrap_or(row.passes)],
+            passes,
+            finetuning,
             sha256,
         }
     }

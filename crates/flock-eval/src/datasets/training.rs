@@ -33,11 +33,20 @@ pub fn training(path: &Path, options: &LoadOptions, holdout: f64, seed: u64) -> 
         let (graph, validation) = dataset.load(Split::Valid)?;
         return Ok(TrainingGraph { graph, validation, left_out: None });
     }
-    let mut builder = GraphBuilder::new();
-    dataset.for_each(Part::Train, |h, r, t| builder.add(h, r, t))?;
-    let graph = finish(builder, &dataset.file(Part::Train))?;
+    let graph = training_part(&dataset)?;
     let graph = Arc::new(NamedGraph { name: dataset.name.clone(), graph, walked: None });
     Ok(TrainingGraph { graph, validation: dataset.load(Split::Valid)?.1, left_out: None })
+}
+
+/// Counts the distinct training triples of a dataset.
+pub fn training_triples(dataset: &Dataset) -> Result<usize, DatasetError> {
+    Ok(training_part(dataset)?.topology().num_triples())
+}
+
+fn training_part(dataset: &Dataset) -> Result<Graph, DatasetError> {
+    let mut builder = GraphBuilder::new();
+    dataset.for_each(Part::Train, |h, r, t| builder.add(h, r, t))?;
+    finish(builder, &dataset.file(Part::Train))
 }
 
 /// Loads the validation triples of a dataset directory.
