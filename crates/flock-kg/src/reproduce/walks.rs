@@ -1,0 +1,244 @@
+//! What walks and passes buy: the rule for the base walk count against a fixed one, and MRR against ensembled passes.
+
+use flock_eval::analyse::{Trial, passes};
+use flock_eval::chart::{self, Axis, Series};
+use flock_eval::datasets::{Dataset, DatasetGroup};
+use flock_eval::evaluate::Choice;
+use flock_eval::sheet::Sheet;
+use flock_eval::{EvalError, EvalSettings, Evaluation};
+use flock_model::checkpoint::Task;
+use serde_json::json;
+
+use super::paper::{ADAPTIVE, GROUPS};
+use super::report::Section;
+use super::scores::group_mean;
+use super::work::Work;
+use super::{Item, Report, ReproduceError, ReproduceEvent};
+
+/// The count that the rule is held against: the one that the paper pretrains with.
+const FIXED: u32 = 128;
+
+/// tab:flock-adaptive.
+pub(super) fn adaptive(work: &Work<'_>) -> Result<Report, ReproduceError> {
+    let item = Item::AdaptiveWalks;
+    let graphs = work.graphs(item)?;
+    let named = work.model(Task::Entity)?;
+    let settings = work.options.eval();
+    let with =
+        |walks: Choice, of: &str| work.evaluate_all(of, named, &graphs.datasets, &EvalSettings { walks, ..settings });
+    let rule = with(Choice::Rule, "by the rule: ")?;
+    let fixed = with(Choice::Given(FIXED), "n = 128: ")?;
+
+    let mut report = Report::new(item);
+    report.say(named.name.to_string());
+    let options = super::ReproduceOptions { walks: Choice::Rule, ..work.options.clone() };
+    report.say(format!("{}; against n = {FIXED}", options.describe()));
+    report.say(graphs.describe());
+    let mrr = |e: &Evaluation| e.summary.all.pessimistic.mrr;
+    let hits = |e: &Evaluation| e.summary.all.pessimistic.hits10;
+    let header = [
+        "group",
+        "numbers",
+        "graphs",
+        "|V|",
+        "|E|",
+        "n",
+        "MRR",
+        "Hits@10",
+        "MRR, n = 128",
+        "Hits@10, n = 128",
+        "MRR, rule − 128",
+    ];
+    let (mut rows, mut bars) = (Vec::new(), Vec::new());
+    for (group, paper) in GROUPS.into_iter().zip(&ADAPTIVE) {
+        let mean = |of: &[Evaluation], value: &dyn Fn(&Evaluation) -> f64| group_mean(of, group, value);
+        let Some(ours) = mean(&rule, &mrr) else { continue };
+        let theirs = mean(&fixed, &mrr).unwrap_or(f64::NAN);
+        let count = rule.iter().filter(|e| e.group == group).count();
+        let of = |of: &[Evaluation], value: &dyn Fn(&Evaluation) -> f64| mean(of, value).unwrap_or(f64::NAN);
+        rows.push(vec![
+            group.to_string(),
+            "ours".to_string(),
+            count.to_string(),
+            format!("{:.0}", of(&rule, &|e| f64::from(e.protocol.entities))),
+            format!("{:.0}", of(&rule, &|e| e.protocol.triples as f64)),
+            format!("{:.2}", of(&rule, &|e| f64::from(e.protocol.n))),
+            format!("{ours:.3}"),
+            format!("{:.3}", of(&rule, &hits)),
+            format!("{theirs:.3}"),
+            format!("{:.3}", of(&fixed, &hits)),
+            format!("{:+.3}", ours - theirs),
+        ]);
+        rows.push(vec![
+            group.to_string(),
+            "published".to_string(),
+            [23, 18, 13][GROUPS.iter().position(|g| *g == group).unwrap_or(0)].to_string(),
+            format!("{:.0}", paper.entities),
+            format!("{:.0}", paper.triples),
+            format!("{:.2}", paper.n),
+            format!("{:.3}", paper.rule[0]),
+            format!("{:.3}", paper.rule[1]),
+            format!("{:.3}", paper.fixed[0]),
+            format!("{:.3}", paper.fixed[1]),
+            format!("{:+.3}", paper.rule[0] - paper.fixed[0]),
+        ]);
+        bars.push((format!("{group} ({count})"), vec![ours, theirs]));
+    }
+    let sheet = Sheet { header: header.map(String::from).to_vec(), rows };
+    report.sections.push(
+        Section::new("", "By group", sheet).note(
+            "The paper prints the mean n of the two inductive groups in each other's row; they are put right here.",
+        ),
+    );
+    let row = |(a, b): (&Evaluation, &Evaluation)| {
+        vec![
+            a.dataset.clone(),
+            a.protocol.entities.to_string(),
+            a.protocol.triples.to_string(),
+            a.protocol.n.to_string(),
+            format!("{:.3}", mrr(a)),
+            format!("{:.3}", hits(a)),
+            format!("{:.3}", mrr(b)),
+            format!("{:.3}", hits(b)),
+            format!("{:+.3}", mrr(a) - mrr(b)),
+        ]
+    };
+    let header =
+        ["dataset", "|V|", "|E|", "n", "MRR", "Hits@10", "MRR, n = 128", "Hits@10, n = 128", "MRR, rule − 128"];
+    let rows = rule.iter().zip(&fixed).map(row).collect();
+    report.sections.push(Section::new("graphs", "By graph", Sheet { header: header.map(String::from).to_vec(), rows }));
+    let series = ["by the rule".to_string(), format!("n = {FIXED}")];
+    let picture = chart::bars(item.title(), &options.describe(), "MRR, mean over graphs", &series, &bars);
+    report.draw("", item.title(), picture);
+    report.evaluations = rule.into_iter().chain(fixed).collect();
+    Ok(report)
+}
+
+/// The numbers of passes on the axis of fig:ensemble_scaling.
+const PASSES: [u32; 6] = [1, 2, 4, 8, 12, 16];
+
+/// fig:ensemble_scaling: means over graphs, with the deviation over seeds.
+pub(super) fn ensemble(work: &Work<'_>) -> Result<Report, ReproduceError> {
+    let item = Item::Ensemble;
+    let graphs = work.graphs(item)?;
+    let named = work.model(Task::Entity)?;
+    let seeds: Vec<u64> = (0..u64::from(work.options.seeds.max(1))).map(|s| work.options.seed + s).collect();
+    let mut all: Vec<(&Dataset, Vec<Vec<Trial>>)> = Vec::new(); // by graph, seed and number of passes
+    for (i, dataset) in graphs.datasets.iter().enumerate() {
+        let mut of_seeds = Vec::new();
+        for seed in &seeds {
+            work.begin(&format!("{}, seed {seed}", dataset.name), i, graphs.datasets.len());
+            of_seeds.push(trials(work, dataset, *seed)?);
+        }
+        all.push((dataset, of_seeds));
+    }
+
+    let mut report = Report::new(item);
+    report.say(named.name.to_string());
+    let options = super::ReproduceOptions { passes: Choice::Given(PASSES[PASSES.len() - 1]), ..work.options.clone() };
+    let of_seeds = format!("mean and standard deviation over {} seeds of the walks, from {}", seeds.len(), seeds[0]);
+    report.say(format!("{}; the first p passes are an ensemble of p; {of_seeds}", options.describe()));
+    report.say(graphs.describe());
+    let mut series = Vec::new();
+    let mut rows = Vec::new();
+    let groups: [(&str, &dyn Fn(DatasetGroup) -> bool); 3] = [
+        ("inductive_er", &|g| g == DatasetGroup::InductiveEr),
+        ("inductive_e", &|g| g == DatasetGroup::InductiveE),
+        ("all inductive", &|_| true),
+    ];
+    for (name, is_in) in groups {
+        let of: Vec<&Vec<Vec<Trial>>> = all.iter().filter(|(d, _)| is_in(d.group())).map(|(_, t)| t).collect();
+        if of.is_empty() {
+            continue;
+        }
+        let (mut points, mut errors) = (Vec::new(), Vec::new());
+        for (p, passes) in PASSES.into_iter().enumerate() {
+            let over_graphs = |seed: usize, value: fn(&Trial) -> f64| {
+                of.iter().map(|trials| value(&trials[seed][p])).sum::<f64>() / of.len() as f64
+            };
+            let both = |value: fn(&Trial) -> f64| {
+                mean_and_deviation(&(0..seeds.len()).map(|s| over_graphs(s, value)).collect::<Vec<_>>())
+            };
+            let ((mrr, mrr_error), (hits, hits_error)) = (both(|t| t.metrics.mrr), both(|t| t.metrics.hits10));
+            let mut row = vec![name.to_string(), of.len().to_string(), passes.to_string()];
+            row.extend([mrr, mrr_error, hits, hits_error].map(|x| format!("{x:.4}")));
+            rows.push(row);
+            points.push((f64::from(passes), mrr));
+            errors.push(mrr_error);
+        }
+        let bold = name.starts_with("all");
+        series.push(Series { name: format!("{name} ({})", of.len()), points, errors, bold, ..Series::default() });
+    }
+    let header = ["graphs", "number", "P", "MRR", "± MRR", "Hits@10", "± Hits@10"].map(String::from).to_vec();
+    report.sections.push(
+        Section::new("", "Means over graphs", Sheet { header, rows }).note(
+            "The paper shows this as a figure without numbers: it rises from 1 to 8 passes and is flat beyond 12.",
+        ),
+    );
+    let header = ["dataset", "seed", "P", "MRR", "Hits@1", "Hits@10", "coverage"].map(String::from).to_vec();
+    let mut rows = Vec::new();
+    for (dataset, of_seeds) in &all {
+        for (seed, trials) in seeds.iter().zip(of_seeds) {
+            for t in trials {
+                let mut row = vec![dataset.name.clone(), seed.to_string(), t.setting.clone()];
+                row.extend([t.metrics.mrr, t.metrics.hits1, t.metrics.hits10, t.coverage].map(|x| format!("{x:.4}")));
+                rows.push(row);
+            }
+        }
+    }
+    report.sections.push(Section::new("graphs", "By graph and seed", Sheet { header, rows }));
+    let ticks = PASSES.iter().map(|p| f64::from(*p)).collect();
+    let axis = Axis::log("ensembled passes P", ticks);
+    report.draw("", item.title(), chart::lines(item.title(), &of_seeds, &axis, &Axis::linear("MRR"), &series));
+    Ok(report)
+}
+
+/// The metrics of one graph and seed after each number of passes.
+fn trials(work: &Work<'_>, dataset: &Dataset, seed: u64) -> Result<Vec<Trial>, ReproduceError> {
+    let named = work.model(Task::Entity)?;
+    let settings = EvalSettings { seed, ..work.options.eval() };
+    let mut set = dataset.test_set(settings.split)?;
+    if let Some(limit) = settings.limit {
+        // The same triples for every seed of the walks, so that only those differ.
+        set.sample(limit, work.options.seed);
+    }
+    let ask = settings.ask(dataset, &named.model, &set);
+    let key = json!({
+        "model": named.name.sha256, "precision": named.name.precision, "split": settings.split, "limit": settings.limit,
+        "sample_seed": work.options.seed, "seed": seed, "n": ask.walks, "passes": PASSES,
+        "graph": dataset.protocol.walked(settings.split), "triples": set.on.topology().num_triples(),
+        "predicted": set.triples.len(),
+    });
+    work.once(&format!("passes-{}-{}-seed{seed}", dataset.name, &named.name.sha256[..12]), &key, || {
+        let mut watch = |done: usize, total: usize| {
+            work.tell(ReproduceEvent::Asked(flock_eval::evaluate::EvalProgress { done, total, now: done }));
+            work.check_stop().is_ok()
+        };
+        match passes(&named.model, &set, ask, &PASSES, work.predictor.pool(), &mut watch) {
+            Err(EvalError::Stopped) => Err(ReproduceError::Stopped),
+            trials => Ok(trials?),
+        }
+    })
+}
+
+/// Returns mean and standard deviation; the deviation of one value is 0.
+fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
+    let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+    if values.len() < 2 {
+        return (mean, 0.0);
+    }
+    let squares = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>();
+    (mean, (squares / (values.len() - 1) as f64).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deviation_by_hand() {
+        // Mean 2; squares 1 + 0 + 1 over 2.
+        assert_eq!(mean_and_deviation(&[1.0, 2.0, 3.0]), (2.0, 1.0));
+        assert_eq!(mean_and_deviation(&[0.5]), (0.5, 0.0));
+    }
+}
