@@ -16,7 +16,8 @@ use crate::shared::output::check_format;
 use crate::shared::parse;
 use crate::shared::progress::{EvalBar, TrainBar};
 use crate::shared::protocol::ProtocolArgs;
-use crate::shared::sheet::{SheetArgs, print_sheet};
+use crate::shared::sheet::{SheetArgs, print_aligned, print_sheet};
+use crate::shared::table::Align;
 
 /// The speed at which the list says how long something takes.
 const GFLOPS: f64 = 200.0;
@@ -176,12 +177,23 @@ fn command_line() -> String {
 
 fn print_main(report: &flock_kg::reproduce::Report, format: OutputFormat) -> Result<(), Failure> {
     let Some(section) = report.sections.first() else { return Ok(()) };
-    let for_people = matches!(format, OutputFormat::Table | OutputFormat::Md);
-    print_sheet(section.plain.as_ref().filter(|_| !for_people).unwrap_or(&section.sheet), format)
+    match format {
+        OutputFormat::Md => print_sheet(&section.sheet, format),
+        // The best of a row is bold in Markdown, and has a star on a terminal.
+        OutputFormat::Table => {
+            let star = |cell: &String| match cell.strip_prefix("**").and_then(|c| c.strip_suffix("**")) {
+                Some(bold) => format!("{bold}*"),
+                None => cell.clone(),
+            };
+            let rows = section.sheet.rows.iter().map(|row| row.iter().map(star).collect()).collect();
+            print_sheet(&Sheet { header: section.sheet.header.clone(), rows }, format)
+        }
+        _ => print_sheet(section.plain.as_ref().unwrap_or(&section.sheet), format),
+    }
 }
 
 fn list(args: &ReproduceArgs, options: &ReproduceOptions) -> Result<(), Failure> {
-    let titles = ["name", "graphs", "pretrains on", "hours", "does", "in the paper"];
+    let titles = ["name", "does", "in the paper", "graphs", "pretrains on", "hours"];
     let row = |item: Item| {
         let cost = cost(item, options);
         let graphs = match (cost.of, args.data.is_some()) {
@@ -189,12 +201,14 @@ fn list(args: &ReproduceArgs, options: &ReproduceOptions) -> Result<(), Failure>
             (of, false) => of.to_string(),
             (of, true) => format!("{} of {of}", cost.graphs),
         };
-        let pretrains = match item.pretrains_on().len() {
-            0 => "–".to_string(),
-            count => count.to_string(),
+        let pretrains = match (item.pretrains_on().len(), args.data.is_some()) {
+            (0, _) => "–".to_string(),
+            (of, false) => of.to_string(),
+            (of, true) => format!("{} of {of}", cost.train_on),
         };
         let hours = match cost.hours(GFLOPS) {
             None => format!("{} min a model", args.minutes.unwrap_or_default()),
+            Some(_) if item == Item::NoiseInjection => "–".to_string(),
             Some(hours) if hours < 0.05 => "0".to_string(),
             Some(hours) if hours < 10.0 => format!("{hours:.1}"),
             Some(hours) => format!("{hours:.0}"),
@@ -202,7 +216,8 @@ fn list(args: &ReproduceArgs, options: &ReproduceOptions) -> Result<(), Failure>
         vec![item.name().to_string(), graphs, pretrains, hours, item.work().to_string(), item.labels().to_string()]
     };
     let rows = Item::ALL.into_iter().map(row).collect();
-    print_sheet(&Sheet { header: titles.map(String::from).to_vec(), rows }, args.table.output)?;
+    let sheet = Sheet { header: titles.map(String::from).to_vec(), rows };
+    print_aligned(&sheet, &[Align::Left, Align::Left, Align::Left], args.table.output)?;
     if args.table.output == OutputFormat::Table {
         say!(
             "hours: at most, at {GFLOPS} useful GFLOP/s; with --data, --graphs, --limit, --passes, --steps for what they leave"

@@ -164,7 +164,6 @@ fn own_hint(e: &(dyn Error + 'static)) -> Option<&'static str> {
             ReproduceRemedy::NameData => {
                 Some("--data DIR has datasets by name; flock-kg datasets fetch brings them there")
             }
-            ReproduceRemedy::SameSettings => Some("the same options, or another --out"),
             _ => None,
         };
     }

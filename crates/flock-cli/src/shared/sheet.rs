@@ -21,8 +21,13 @@ pub struct SheetArgs {
     pub output: OutputFormat,
 }
 
-/// Prints a table in its form.
+/// Prints a table in its form: the first column to the left, the others to the right.
 pub fn print_sheet(sheet: &Sheet, format: OutputFormat) -> Result<(), Failure> {
+    print_aligned(sheet, &[Align::Left], format)
+}
+
+/// Prints a table in its form. `first` aligns its first columns for people; the others are aligned right.
+pub fn print_aligned(sheet: &Sheet, first: &[Align], format: OutputFormat) -> Result<(), Failure> {
     match format {
         OutputFormat::Md => print(&sheet.markdown()),
         OutputFormat::Csv => print(&sheet.csv()),
@@ -32,7 +37,7 @@ pub fn print_sheet(sheet: &Sheet, format: OutputFormat) -> Result<(), Failure> {
         }
         OutputFormat::Table => {
             let mut aligns = vec![Align::Right; sheet.header.len()];
-            aligns[0] = Align::Left;
+            aligns.iter_mut().zip(first).for_each(|(align, first)| *align = *first);
             let rows: Vec<Vec<String>> = std::iter::once(&sheet.header)
                 .chain(&sheet.rows)
                 .map(|row| row.iter().map(|cell| printable(cell).into_owned()).collect())

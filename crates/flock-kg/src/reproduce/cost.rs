@@ -16,6 +16,8 @@ pub struct ItemCost {
     pub graphs: usize,
     /// Graphs to ask in the paper.
     pub of: usize,
+    /// Graphs to pretrain on that are at hand or named; all of the item's if no data were named.
+    pub train_on: usize,
     /// Useful multiply-adds, at most: questions that repeat are asked once. `None` if they depend on a time.
     pub flops: Option<f64>,
 }
@@ -66,6 +68,11 @@ pub fn cost(item: Item, options: &ReproduceOptions) -> ItemCost {
         let config = TrainConfig::pretraining(task);
         trained(budget(config.steps), config.data.batch, f64::from(config.walks.n_train))
     };
+    let there = |name: &&&str| options.data.as_ref().is_none_or(|data| data.join(name).is_dir());
+    let train_on = match options.train_on.len() {
+        0 => item.pretrains_on().iter().filter(there).count(),
+        named => named,
+    };
     let timed = options.minutes.is_some();
     let flops = match item {
         Item::EntityZeroShot | Item::RelationZeroShot | Item::Density => Some(once),
@@ -87,10 +94,7 @@ pub fn cost(item: Item, options: &ReproduceOptions) -> ItemCost {
             let rows = if options.rows.is_empty() { AblationRow::PAPER } else { options.rows.len() } as f64;
             (!timed).then(|| rows * (once + pretraining()))
         }
-        Item::PretrainingMix => {
-            let named = if options.train_on.is_empty() { item.pretrains_on().len() } else { options.train_on.len() };
-            (!timed).then(|| named as f64 * (once + pretraining()))
-        }
+        Item::PretrainingMix => (!timed).then(|| train_on as f64 * (once + pretraining())),
         Item::Petals => {
             // 220 instances of two questions, five epochs and as many tests of one pass, and one of 16 passes.
             let questions = 2.0 * 220.0 * 16.0 * walks(task) * per_walk;
@@ -105,7 +109,7 @@ pub fn cost(item: Item, options: &ReproduceOptions) -> ItemCost {
         | Item::Hyperparameters
         | Item::NoiseInjection => Some(0.0),
     };
-    ItemCost { graphs: graphs.len(), of: item.num_graphs(), flops }
+    ItemCost { graphs: graphs.len(), of: item.num_graphs(), train_on, flops }
 }
 
 #[cfg(test)]

@@ -48,18 +48,6 @@ pub enum ReproduceError {
         /// All names.
         known: String,
     },
-    /// A step of the work was done under other settings.
-    #[error("{file}: made with {key} = {old}, this one has {key} = {new}")]
-    Other {
-        /// Where its result is.
-        file: String,
-        /// The setting.
-        key: String,
-        /// Its value then.
-        old: String,
-        /// Its value now.
-        new: String,
-    },
     /// A file of the work cannot be used.
     #[error("{file}: {reason}")]
     File {
@@ -108,8 +96,6 @@ pub enum ReproduceRemedy {
     List,
     /// Name a directory that has the graphs, or fetch them.
     NameData,
-    /// Use the same settings, another directory, or start over.
-    SameSettings,
     /// Do this about the evaluation.
     Eval(EvalRemedy),
     /// Do this about the training.
@@ -121,7 +107,6 @@ impl fmt::Display for ReproduceRemedy {
         match self {
             ReproduceRemedy::List => f.write_str("list the tables and figures"),
             ReproduceRemedy::NameData => f.write_str("name a directory with datasets, or fetch them first"),
-            ReproduceRemedy::SameSettings => f.write_str("use the same settings, or another directory"),
             ReproduceRemedy::Eval(remedy) => remedy.fmt(f),
             ReproduceRemedy::Train(remedy) => remedy.fmt(f),
         }
@@ -134,7 +119,6 @@ impl ReproduceError {
         Some(match self {
             ReproduceError::Unknown(_) => ReproduceRemedy::List,
             ReproduceError::NoGraphs { .. } => ReproduceRemedy::NameData,
-            ReproduceError::Other { .. } => ReproduceRemedy::SameSettings,
             ReproduceError::Eval(e) => ReproduceRemedy::Eval(e.remedy()?),
             ReproduceError::Training(e) => ReproduceRemedy::Train(e.remedy()?),
             ReproduceError::Config(e) => ReproduceRemedy::Train(e.remedy()?),

@@ -33,7 +33,7 @@ pub(super) fn fine_tuned(item: Item, work: &Work<'_>) -> Result<Report, Reproduc
     for (i, (dataset, run)) in graphs.datasets.iter().zip(&runs).enumerate() {
         work.begin(&format!("fine-tuning on {}", dataset.name), i, runs.len());
         let trained = work.train(&format!("{item}-{}", dataset.name), &run.config, Some(&start))?;
-        let named = work.open(&trained.model)?;
+        let named = work.open(&trained)?;
         work.begin(&dataset.name, i, runs.len());
         let published = registry::find(&dataset.name).map(|e| e.finetuning(task));
         let result = work.evaluate(&named, dataset, &asked(work.options.eval(), published))?;

@@ -208,7 +208,7 @@ fn retrain(
 ) -> Result<Retrained, ReproduceError> {
     work.begin(&format!("pretraining: {title}"), place.0, place.1);
     let trained = work.train(run, config, None)?;
-    let named = work.open(&trained.model)?;
+    let named = work.open(&trained)?;
     let results = work.evaluate_all(&format!("{title}: "), &named, datasets, &work.options.eval())?;
     Ok(Retrained { trained, parameters: named.model.meta().num_parameters(), results })
 }

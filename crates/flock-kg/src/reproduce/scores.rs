@@ -57,7 +57,9 @@ pub(super) fn add_scores(report: &mut Report, results: Vec<Evaluation>, setting:
 fn bars(report: &Report, header: &[String], rows: &[Vec<String>]) -> String {
     let columns: Vec<usize> = (0..header.len()).filter(|i| header[*i].ends_with(" MRR")).collect();
     let these: Vec<&Vec<String>> = rows.iter().filter(|row| row[1] == "these").collect();
-    let series: Vec<String> = these.iter().map(|row| row[0].clone()).collect();
+    // The subtitle says which triples ours are of.
+    let short = |name: &String| if name.starts_with("ours") { "ours".to_string() } else { name.clone() };
+    let series: Vec<String> = these.iter().map(|row| short(&row[0])).collect();
     let bars: Vec<(String, Vec<f64>)> = columns
         .iter()
         .map(|i| {

@@ -209,7 +209,7 @@ fn trials(work: &Work<'_>, dataset: &Dataset, seed: u64) -> Result<Vec<Trial>, R
         "graph": dataset.protocol.walked(settings.split), "triples": set.on.topology().num_triples(),
         "predicted": set.triples.len(),
     });
-    work.once(&format!("passes-{}-{}-seed{seed}", dataset.name, &named.name.sha256[..12]), &key, || {
+    work.once(&format!("passes-{}-seed{seed}", dataset.name), &key, || {
         let mut watch = |done: usize, total: usize| {
             work.tell(ReproduceEvent::Asked(flock_eval::evaluate::EvalProgress { done, total, now: done }));
             work.check_stop().is_ok()

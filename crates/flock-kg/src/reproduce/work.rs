@@ -14,19 +14,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use flock_eval::datasets::registry::{self, RegistryEntry};
 use flock_eval::datasets::{Dataset, DatasetGroup};
-use flock_eval::difference::difference;
 use flock_eval::evaluate::{Choice, EvalProgress};
 use flock_eval::partial::PartialRun;
 use flock_eval::results::write_text;
 use flock_eval::{EvalError, EvalSettings, Evaluation, evaluate_ranked};
 use flock_model::checkpoint::{Checkpoint, Task};
-use flock_train::{Event, TrainConfig, TrainSummary};
+use flock_model::files::sha256_hex;
+use flock_train::{Event, TrainConfig};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Item, ReproduceError, ReproduceEvent, ReproduceOptions};
-use crate::finetune::{RunOptions, Training, TrainingError};
+use crate::finetune::{RunOptions, Training};
 use crate::predictor::{NamedModel, Predictor};
 
 /// The graphs of an item that are at hand.
@@ -50,6 +50,7 @@ impl GraphsAtHand {
 /// A model that a training run of this work made.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct TrainedModel {
+    /// The checkpoint, below the directory of the work.
     pub model: PathBuf,
     pub steps: u64,
     pub minutes: f64,
@@ -161,11 +162,9 @@ impl<'a> Work<'a> {
     }
 
     /// Packs a checkpoint that this work made.
-    pub fn open(&self, path: &Path) -> Result<NamedModel, ReproduceError> {
-        let checkpoint = Checkpoint::read(path)?;
-        // The name must not depend on where the work is, or another directory would give another report.
-        let origin = path.strip_prefix(self.out).unwrap_or(path).display().to_string();
-        Ok(NamedModel::new(&checkpoint, self.predictor.engine(), origin)?)
+    pub fn open(&self, trained: &TrainedModel) -> Result<NamedModel, ReproduceError> {
+        let checkpoint = Checkpoint::read(&self.out.join(&trained.model))?;
+        Ok(NamedModel::new(&checkpoint, self.predictor.engine(), trained.model.display().to_string())?)
     }
 
     /// Evaluates a model on a dataset. What was done before is not done again.
@@ -225,14 +224,15 @@ impl<'a> Work<'a> {
         datasets.iter().enumerate().map(one).collect()
     }
 
-    /// Does a step once: its result is kept under `name`, with the settings `key` that it depends on.
+    /// Does a step once. Its result is kept under `name` and the settings `key` that it depends on, so that other settings make
+    /// another step.
     pub fn once<T: Serialize + DeserializeOwned>(
         &self,
         name: &str,
         key: &Value,
         work: impl FnOnce() -> Result<T, ReproduceError>,
     ) -> Result<T, ReproduceError> {
-        let path = self.out.join("work/steps").join(format!("{name}.json"));
+        let path = self.out.join("work/steps").join(format!("{name}-{}.json", digest(key)));
         let bad = |reason: String| ReproduceError::File { file: path.display().to_string(), reason };
         match fs::read(&path) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
@@ -240,15 +240,9 @@ impl<'a> Work<'a> {
             Ok(bytes) => {
                 let kept: StepResult<T> =
                     serde_json::from_slice(&bytes).map_err(|e| bad(format!("not the result of a step: {e}")))?;
-                return match difference(&kept.key, key, &[]) {
-                    None => Ok(kept.result),
-                    Some((key, old, new)) => Err(ReproduceError::Other {
-                        file: path.display().to_string(),
-                        key,
-                        old: old.to_string(),
-                        new: new.to_string(),
-                    }),
-                };
+                if kept.key == *key {
+                    return Ok(kept.result);
+                }
             }
         }
         self.check_stop()?;
@@ -258,37 +252,40 @@ impl<'a> Work<'a> {
         Ok(done.result)
     }
 
-    /// Trains a model once. A run that was cut off goes on.
+    /// Trains a model once. A run that was cut off goes on, and so does one that gets more steps or minutes.
     pub fn train(
         &self,
         name: &str,
         config: &TrainConfig,
         start: Option<&Checkpoint>,
     ) -> Result<TrainedModel, ReproduceError> {
-        let dir = self.out.join("work/runs").join(name);
         let mut key = serde_json::to_value(config).expect("a config has string keys and plain values");
         if let Some(start) = start {
             key["start"] = json!(start.hash);
         }
         // Threads change nothing.
         key["threads"] = Value::Null;
+        let mut apart = key.clone();
+        (apart["steps"], apart["minutes"]) = (Value::Null, Value::Null);
+        let dir = self.out.join("work/runs").join(format!("{name}-{}", digest(&apart)));
         self.once(&format!("train-{name}"), &key, || {
             let mut training = Training::new(config);
             if let Some(start) = start {
                 training = training.start(start);
             }
             let watch = Box::new(|event: Event<'_>| self.tell(ReproduceEvent::Training(event)));
-            let summary = training.run(&dir, RunOptions { resume: false, stop: self.stop, watch });
-            match summary {
-                Ok(TrainSummary { finished: false, .. }) => Err(ReproduceError::Stopped),
-                Ok(summary) => Ok(TrainedModel {
-                    model: PathBuf::from(&summary.model),
-                    steps: summary.steps,
-                    minutes: summary.minutes,
-                    validation: summary.best.map(|best| best.mrr),
-                }),
-                Err(e) => Err(TrainingError::into(e)),
+            let summary = training.run(&dir, RunOptions { resume: false, stop: self.stop, watch })?;
+            if !summary.finished {
+                return Err(ReproduceError::Stopped);
             }
+            let model = dir.join(Path::new(&summary.model).file_name().unwrap_or_default());
+            Ok(TrainedModel {
+                // Below the directory of the work, which may be moved.
+                model: model.strip_prefix(self.out).unwrap_or(&model).to_path_buf(),
+                steps: summary.steps,
+                minutes: summary.minutes,
+                validation: summary.best.map(|best| best.mrr),
+            })
         })
     }
 
@@ -307,6 +304,11 @@ impl<'a> Work<'a> {
 struct StepResult<T> {
     key: Value,
     result: T,
+}
+
+/// A short name for settings.
+fn digest(key: &Value) -> String {
+    sha256_hex(key.to_string().as_bytes())[..8].to_string()
 }
 
 fn word(choice: Choice) -> String {
