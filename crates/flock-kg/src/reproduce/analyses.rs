@@ -90,12 +90,13 @@ pub(super) fn case_study(work: &Work<'_>) -> Result<Report, ReproduceError> {
             Some(vec![format!("{a}, {b}"), format!("{d:.3}"), format!("{:.2}", d / median), format!("{share:.0}")])
         })
         .collect();
-    let header = ["pair", "distance", "over the median", "% of pairs nearer"].map(String::from).to_vec();
-    report.sections.push(
-        Section::new("pairs", "Distances between embeddings, all dimensions", Sheet { header, rows }).note(
+    if !rows.is_empty() {
+        let header = ["pair", "distance", "over the median", "% of pairs nearer"].map(String::from).to_vec();
+        let section = Section::new("pairs", "Distances between embeddings, all dimensions", Sheet { header, rows });
+        report.sections.push(section.note(
             "The paper shows pictures only: ULTRA puts fatherOf and sonOf in almost the same place, Flock does not.",
-        ),
-    );
+        ));
+    }
     report.draw("", item.title(), found.picture);
     Ok(report)
 }
