@@ -2,78 +2,15 @@
 #![cfg(feature = "fetch")]
 
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
+use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use flock_eval::datasets::fetch::{FetchError, fetch};
 use flock_eval::datasets::{Dataset, DatasetRemedy, Part, registry};
 
-const SHARED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
-
-/// What the server does and has seen.
-#[derive(Default)]
-struct State {
-    files: HashMap<String, Vec<u8>>,
-    /// Bytes after which a connection breaks.
-    cut: Option<usize>,
-    ignores_ranges: bool,
-    /// Path, first byte asked for, bytes sent.
-    seen: Vec<(String, usize, usize)>,
-}
-
-/// Serves until the test ends.
-fn serve(state: Arc<Mutex<State>>) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
-            let first = lines.next().and_then(Result::ok).unwrap_or_default();
-            let path = first.split(' ').nth(1).unwrap_or_default().trim_start_matches('/').to_string();
-            let (mut from, mut fresh) = (0, None);
-            for line in lines.map_while(Result::ok).take_while(|line| !line.is_empty()) {
-                let line = line.to_lowercase();
-                if let Some(range) = line.strip_prefix("range: bytes=") {
-                    from = range.trim_end_matches('-').parse().unwrap();
-                }
-                fresh = line.strip_prefix("if-range: ").map(String::from).or(fresh);
-            }
-            let mut state = state.lock().unwrap();
-            let Some(body) = state.files.get(&path).cloned() else {
-                let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-                continue;
-            };
-            let tag = format!("\"{}-{}\"", body.len(), body.iter().map(|b| u64::from(*b)).sum::<u64>());
-            if state.ignores_ranges || fresh.is_some_and(|f| f != tag) {
-                from = 0;
-            }
-            let head = match from {
-                0 => format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n", body.len()),
-                _ if from >= body.len() => {
-                    format!(
-                        "HTTP/1.1 416 Range Not Satisfiable\r\nContent-Range: bytes */{}\r\nContent-Length: 0\r\n",
-                        body.len()
-                    )
-                }
-                _ => format!(
-                    "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes {from}-{}/{}\r\nContent-Length: {}\r\n",
-                    body.len() - 1,
-                    body.len(),
-                    body.len() - from
-                ),
-            };
-            let rest = &body[from.min(body.len())..];
-            let sent = state.cut.map_or(rest.len(), |cut| cut.min(rest.len()));
-            state.seen.push((path, from, sent));
-            let head = format!("{head}ETag: {tag}\r\nConnection: close\r\n\r\n");
-            let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&rest[..sent]));
-        }
-    });
-    address
-}
+mod common;
+use common::{SHARED, State, quiet, serve};
 
 /// Upstream files of a tiny dataset in NLIngram_0's place: 6 triples a file.
 fn upstream() -> HashMap<String, Vec<u8>> {
@@ -81,8 +18,6 @@ fn upstream() -> HashMap<String, Vec<u8>> {
         |name: &str| -> Vec<u8> { (0..6).flat_map(|i| format!("a{i}\tr{name}\tb{}\n", i + 1).into_bytes()).collect() };
     ["train", "msg", "valid", "test"].map(|f| (format!("data/NL-0/{f}.txt"), file(f))).into()
 }
-
-fn quiet(_: &str, _: u64) {}
 
 #[test]
 fn a_broken_download_goes_on_where_it_broke() {

@@ -41,7 +41,7 @@ pub use read::labels::LabelReport;
 pub use read::{
     BadColumns, Column, ColumnRole, Columns, DirectoryReport, FileReport, Format, HeaderReason, LoadOptions,
     LoadProgress, LoadReport, LoadWarning, MaybeHeader, SkippedRow, TableReport, UnknownFormat, UsedColumn,
-    for_each_triple, load, load_many, load_reader, source_name,
+    for_each_triple, foreign_kind, load, load_many, load_reader, source_name,
 };
 #[cfg(feature = "parquet")]
 pub use read::{for_each_row, load_batches};

@@ -405,7 +405,7 @@ fn files_that_are_no_graphs_are_named() {
         (b"SQLite format 3\0....", "is an SQLite database, expected a graph file; hint: export a table: "),
         (&tar, "is a tar archive, expected a graph file; hint: unpack it first, then name the file or the directory"),
         (&gzip(&tar), "is a tar archive, expected a graph file"),
-        (b"<!DOCTYPE html>\n<html>", "is a web page, expected a graph file; hint: fetch the file itself"),
+        (b"<!DOCTYPE html>\n<html>", "is a web page (HTML), expected a graph file; hint: fetch the file itself"),
         (b"\x89HDF\r\n\x1a\n\0", "is an HDF5 file, expected a graph file"),
         (b"\x80\x04\x95\0\0", "is a Python pickle, expected a graph file"),
         (b"FEA1\0\0\0\0", "is a Feather file of version 1, expected a graph file"),

@@ -34,7 +34,13 @@ pub enum DatasetRemedy {
     /// Fetch again: the download resumes where it broke off.
     Resume,
     /// Accept files that differ from the registry.
-    Accept,
+    Accept {
+        /// Where the downloaded files are kept, if there are any. Without them the next call
+        /// downloads again.
+        kept: Option<String>,
+    },
+    /// Name a source that has the file as it was published, or try again later.
+    OtherSource,
 }
 
 impl fmt::Display for DatasetRemedy {
@@ -49,7 +55,13 @@ impl fmt::Display for DatasetRemedy {
                 write!(f, "name a source that has {path}, or {name}/{part}.txt in the layout itself")
             }
             DatasetRemedy::Resume => f.write_str("fetch it again, which resumes the download"),
-            DatasetRemedy::Accept => f.write_str("accept the files as they are"),
+            DatasetRemedy::Accept { kept: None } => f.write_str("accept the files as they are"),
+            DatasetRemedy::Accept { kept: Some(dir) } => {
+                write!(f, "accept the files as they are, or remove {dir} to download them again")
+            }
+            DatasetRemedy::OtherSource => {
+                f.write_str("name a source that has the file as published, or try again later")
+            }
         }
     }
 }

@@ -46,9 +46,15 @@ pub(crate) fn recognise(head: &[u8]) -> Option<(&'static str, Remedy)> {
     let text = head.trim_ascii_start();
     let begins = |word: &[u8]| text.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
     if begins(b"<!doctype html") || begins(b"<html") {
-        return Some(("a web page", Remedy::Write("fetch the file itself, not the page about it")));
+        return Some(("a web page (HTML)", Remedy::Write("fetch the file itself, not the page about it")));
     }
     None
+}
+
+/// Says what kind of file begins like this, such as "a web page (HTML)". `None` if it may hold
+/// triples.
+pub fn foreign_kind(head: &[u8]) -> Option<&'static str> {
+    recognise(head).map(|(kind, _)| kind)
 }
 
 /// Says what a zip archive is by the names in it.

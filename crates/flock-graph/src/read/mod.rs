@@ -14,6 +14,7 @@ mod source;
 mod sparql;
 pub(crate) mod table;
 
+pub use foreign::foreign_kind;
 pub use format::{Format, UnknownFormat};
 pub use paths::DirectoryReport;
 pub use source::source_name;
