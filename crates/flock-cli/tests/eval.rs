@@ -246,13 +246,58 @@ fn lists_and_checks_datasets() {
     place.write("kg/Metafam/meta.json", meta);
     assert_eq!(place.run(&["datasets", "--data", "kg"]).code, Some(1));
     let fetched = place.run(&["datasets", "fetch", "Metafam", "--data", "kg", "--from", "nowhere"]);
-    assert!(fetched.err.contains("kg/Metafam: exists already"), "{}", fetched.err);
+    let skipped = "kg/Metafam: is there already, skipped; flock-kg datasets --data kg checks it\n";
+    assert_eq!((fetched.code, fetched.err.as_str()), (Some(0), skipped));
     let fetched = place.run(&["datasets", "fetch", "HM_1k", "--data", "kg", "--from", "nowhere"]);
+    let hint = "--from URL or DIR that has data/Hamaguchi-BM_both-1000/train/train.txt, or HM_1k/train.txt in the layout itself";
+    let tried = "nowhere/data/Hamaguchi-BM_both-1000/train/train.txt: not found; also tried nowhere/HM_1k/train.txt, nowhere/train.txt";
+    assert_eq!((fetched.code, fetched.err), (Some(1), format!("error: {tried}; hint: {hint}\n")));
+}
+
+/// One dataset of the group is there, one can be fetched, one cannot.
+#[test]
+fn fetches_a_group_and_goes_on_after_a_failure() {
+    let place = place();
+    for part in ["train", "valid", "test"] {
+        place.write(&format!("mirror/WN18RR/{part}.txt"), &format!("a\tr\t{part}\n"));
+    }
+    place.write("kg/CoDExMedium/train.txt", "a\tr\tb\n");
+    let run = |more: &[&str]| {
+        place.run(&[&["datasets", "fetch", "pretraining", "--data", "kg", "--from", "mirror"], more].concat())
+    };
+    // Counts that differ are a failure, with each count and what to do.
+    let refused = run(&[]);
+    assert_eq!((refused.code, refused.out.as_str()), (Some(1), ""));
+    for said in [
+        "error: WN18RR is not as published:\n  train.txt: SHA-256 ",
+        "\n  train.txt: triples 1, expected 86835\n",
+        "\n  test.txt: triples 1, expected 3134\nhint: --accept to keep it all the same\n",
+        "kg/CoDExMedium: is there already, skipped",
+        "\n0 fetched, 1 there already, 2 failed (FB15k237, WN18RR)\n",
+    ] {
+        assert!(refused.err.contains(said), "{}", refused.err);
+    }
+    assert!(!place.path("kg/WN18RR").exists() && !place.path("kg/.fetch").exists());
+    let fetched = run(&["--accept", "--json"]);
+    assert_eq!(fetched.code, Some(1));
+    assert!(fetched.err.ends_with("\n1 fetched, 1 there already, 1 failed (FB15k237)\n"), "{}", fetched.err);
+    let lines = fetched.json();
+    let states: Vec<_> = lines.iter().map(|o| (o["name"].as_str().unwrap(), o["state"].as_str().unwrap())).collect();
+    assert_eq!(states, [("FB15k237", "failed"), ("WN18RR", "fetched"), ("CoDExMedium", "present")]);
     assert!(
-        fetched.err.contains("not found; hint: --from URL or DIR that has data/Hamaguchi-BM_both-1000/"),
-        "{}",
-        fetched.err
+        lines[0]["error"]
+            .as_str()
+            .unwrap()
+            .starts_with("mirror/FB15k-237.tar.gz: not found; also tried mirror/FB15k237/")
     );
+    let differences = lines[1]["differences"].as_array().unwrap();
+    assert!(differences.iter().any(|d| d == "train.txt: triples 1, expected 86835"), "{differences:?}");
+    assert_eq!((lines[1]["dir"].as_str(), &lines[1]["error"]), (Some("kg/WN18RR"), &serde_json::Value::Null));
+    assert!(place.path("kg/WN18RR/meta.json").exists());
+    // A word that is neither a dataset nor a group.
+    let unknown = place.run(&["datasets", "fetch", "inductive", "--data", "kg"]);
+    assert_eq!(unknown.code, Some(1));
+    assert!(unknown.err.starts_with("error: unknown dataset \"inductive\""), "{}", unknown.err);
 }
 
 #[test]

@@ -75,7 +75,11 @@ fn every_kind_of_file_comes_over_http() {
         assert_eq!(differences.is_empty(), whole, "{differences:?}");
         for (part, rows) in &rows {
             let text: String = rows.iter().map(|row| row.join("\t") + "\n").collect();
-            assert_eq!(std::fs::read_to_string(dir.path().join(name).join(part.file())).unwrap(), text, "{name} {part}");
+            assert_eq!(
+                std::fs::read_to_string(dir.path().join(name).join(part.file())).unwrap(),
+                text,
+                "{name} {part}"
+            );
         }
     }
 }

@@ -127,16 +127,10 @@ fn files_of_another_kind_are_told_by_what_they_are() {
         refused(SMALL, &files)
     };
     let error = change("data/nell_v1_ind/train.txt", &page);
-    assert_eq!(
-        error.to_string(),
-        "data/nell_v1_ind/train.txt: looks like a web page (HTML), expected triples"
-    );
+    assert_eq!(error.to_string(), "data/nell_v1_ind/train.txt: looks like a web page (HTML), expected triples");
     assert_eq!(error.remedy(), Some(DatasetRemedy::OtherSource));
     let error = change("data/nell_v1/valid.txt", b"a\tr\tb\ncaf\xe9\tr\tb\n");
-    assert_eq!(
-        error.to_string(),
-        "data/nell_v1/valid.txt:2: invalid UTF-8 at byte 4 of the line, expected UTF-8 text"
-    );
+    assert_eq!(error.to_string(), "data/nell_v1/valid.txt:2: invalid UTF-8 at byte 4 of the line, expected UTF-8 text");
     let error = change("data/nell_v1/valid.txt", b"a\tr\tb\na\tr\tb\t0.5\n");
     assert_eq!(error.to_string(), "data/nell_v1/valid.txt:2: expected 3 fields, found 4");
     // The same in place of an archive.

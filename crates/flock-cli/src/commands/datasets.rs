@@ -3,8 +3,8 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use flock_kg::eval::datasets::fetch::fetch;
-use flock_kg::eval::datasets::{Dataset, check, registry};
+use flock_kg::eval::datasets::fetch::{FetchError, fetch};
+use flock_kg::eval::datasets::{Dataset, RegistryEntry, check, registry, select};
 use flock_kg::eval::sheet::Sheet;
 use flock_kg::model::checkpoint::Task;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -23,6 +23,7 @@ Examples:
   flock-kg datasets
   flock-kg datasets --data DATA
   flock-kg datasets fetch FBIngram_25 --data kg
+  flock-kg datasets fetch inductive_er --data kg
 
 Counts are those of the test graph in the paper's tables. With --data every dataset there is held against the registry (checksums, \
 counts, protocol); what differs is listed, and the exit status is 1."
@@ -52,14 +53,19 @@ pub enum DatasetsCommand {
 #[command(after_help = "\
 Examples:
   flock-kg datasets fetch FBIngram_25 --data kg
+  flock-kg datasets fetch inductive_er transductive --data kg --json
   flock-kg datasets fetch FBIngram_25 --data kg --from https://example.org/InGram
   flock-kg datasets fetch FBIngram_25 --data kg --from ~/src/InGram
 
 The source is a copy of the upstream repository, or a mirror in the layout itself (NAME/train.txt or train.txt, …). A download \
-that breaks off goes on when the same command is given again. Files are checked against the registry before they are put in place. \
+that breaks off goes on when the same command is given again. Files are checked against the registry before they are put in place: \
+if a count or a checksum differs, each difference is named, and nothing is left under the dataset's name. Downloads are then kept in \
+DIR/.fetch/NAME, so that --accept needs no other download.
+
+Datasets that are there already are skipped. One that fails does not stop the others; the exit status is then 1. \
 Mind the licences: flock-kg datasets shows them.")]
 pub struct FetchArgs {
-    /// Datasets by name
+    /// Datasets by name; a group (inductive_er, inductive_e, transductive, pretraining) or all stands for its datasets
     #[arg(value_name = "NAME", required = true)]
     pub names: Vec<String>,
     /// Directory of datasets; each gets a directory of its own there
@@ -71,6 +77,9 @@ pub struct FetchArgs {
     /// Keep files that are not as published, and say what differs
     #[arg(long)]
     pub accept: bool,
+    /// One JSON object per dataset: name, state (fetched, present or failed), directory, licence, differences, error
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Lists, checks or fetches.
@@ -82,28 +91,71 @@ pub fn run(args: DatasetsArgs) -> Result<(), Failure> {
 }
 
 fn fetch_all(args: &FetchArgs) -> Result<(), Failure> {
-    let entries: Vec<_> = args.names.iter().map(|n| registry::get(n).map_err(error)).collect::<Result<_, _>>()?;
-    for entry in entries {
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let style = ProgressStyle::with_template("{spinner} {bytes} {msg}");
-            ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
-        });
-        let mut watch = |file: &str, bytes: u64| {
-            if let Some(bar) = &bar {
-                bar.set_message(file.to_string());
-                bar.set_position(bytes);
+    let entries = select::select(&args.names).map_err(error)?;
+    let (mut fetched, mut present, mut failed) = (0, 0, Vec::new());
+    for entry in &entries {
+        let (name, dir) = (entry.name, args.data.join(entry.name).display().to_string());
+        let (mut differences, mut said) = (Vec::new(), None);
+        let state = match fetch_one(entry, args) {
+            Ok(found) => {
+                found.iter().for_each(|line| say!("warning: {name} is not as published: {line}"));
+                differences = found;
+                fetched += 1;
+                "fetched"
+            }
+            Err(FetchError::Exists { .. }) => {
+                say!("{dir}: is there already, skipped; flock-kg datasets --data {} checks it", args.data.display());
+                present += 1;
+                "present"
+            }
+            Err(e) => {
+                say!("error: {}", message(&e));
+                said = Some(message(&e));
+                if let FetchError::Differs { differences: found, .. } = e {
+                    differences = found;
+                }
+                failed.push(name);
+                "failed"
             }
         };
-        let fetched = fetch(entry, args.from.as_deref(), &args.data, args.accept, &mut watch);
-        if let Some(bar) = &bar {
-            bar.finish_and_clear();
+        let licence = &entry.collection.licence;
+        if args.json {
+            println(&json(&json!({
+                "name": name,
+                "state": state,
+                "dir": dir,
+                "licence": licence,
+                "differences": differences,
+                "error": said,
+            }))?)?;
+        } else if state == "fetched" {
+            println(&format!("{dir}  licence: {licence}"))?;
         }
-        for line in fetched.map_err(error)? {
-            say!("warning: {} is not as published: {line}", entry.name);
-        }
-        println(&format!("{}  licence: {}", args.data.join(entry.name).display(), entry.collection.licence))?;
     }
-    Ok(())
+    if entries.len() > 1 {
+        let which = if failed.is_empty() { String::new() } else { format!(" ({})", failed.join(", ")) };
+        say!("{fetched} fetched, {present} there already, {} failed{which}", failed.len());
+    }
+    if failed.is_empty() { Ok(()) } else { Err(Failure::Reported) }
+}
+
+/// Fetches one dataset, with a bar if anyone is watching.
+fn fetch_one(entry: &RegistryEntry, args: &FetchArgs) -> Result<Vec<String>, FetchError> {
+    let bar = std::io::stderr().is_terminal().then(|| {
+        let style = ProgressStyle::with_template("{spinner} {bytes} {msg}");
+        ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
+    });
+    let mut watch = |file: &str, bytes: u64| {
+        if let Some(bar) = &bar {
+            bar.set_message(file.to_string());
+            bar.set_position(bytes);
+        }
+    };
+    let fetched = fetch(entry, args.from.as_deref(), &args.data, args.accept, &mut watch);
+    if let Some(bar) = &bar {
+        bar.finish_and_clear();
+    }
+    fetched
 }
 
 /// What of a dataset is in a directory: nothing, or what differs.

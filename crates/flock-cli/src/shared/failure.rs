@@ -120,7 +120,11 @@ fn dataset_advice(remedy: &DatasetRemedy) -> String {
     let hint = match remedy {
         DatasetRemedy::Resume => return ", the same command goes on from there".to_string(),
         // The words before it are a list.
-        DatasetRemedy::Accept => return "\nhint: --accept to keep it all the same".to_string(),
+        DatasetRemedy::Accept { kept } => {
+            let again = kept.as_ref().map(|dir| format!(", or remove {dir} to download it again"));
+            return format!("\nhint: --accept to keep it all the same{}", again.unwrap_or_default());
+        }
+        DatasetRemedy::OtherSource => "--from URL or DIR that has it as published, or try again later".to_string(),
         DatasetRemedy::PredictOther(Split::Valid) => "--split valid".to_string(),
         DatasetRemedy::PredictOther(Split::Test) => "--split test, or leave it out of validation.extra".to_string(),
         DatasetRemedy::AddTriples(Split::Test) => {
@@ -408,13 +412,26 @@ mod tests {
                 "; hint: flock-kg datasets --data DIR checks it; remove it to fetch it again",
             ),
             (
-                FetchError::NotFound { from: text("u"), path: text("p"), name: text("HM_1k"), part: Part::Test },
+                FetchError::NotFound { tried: vec![text("u")], path: text("p"), name: text("HM_1k"), part: Part::Test },
                 "; hint: --from URL or DIR that has p, or HM_1k/test.txt in the layout itself",
             ),
             (FetchError::Http { url: text("u"), reason: text("r") }, ", the same command goes on from there"),
             (
-                FetchError::Differs { name: text("x"), differences: vec![text("y")] },
+                FetchError::Differs { name: text("x"), differences: vec![text("y")], suspicions: vec![], kept: None },
                 "\nhint: --accept to keep it all the same",
+            ),
+            (
+                FetchError::Differs {
+                    name: text("x"),
+                    differences: vec![text("y")],
+                    suspicions: vec![],
+                    kept: Some(text("kg/.fetch/x")),
+                },
+                "\nhint: --accept to keep it all the same, or remove kg/.fetch/x to download it again",
+            ),
+            (
+                FetchError::Row { file: text("f"), line: 1, found: 2 },
+                "; hint: --from URL or DIR that has it as published, or try again later",
             ),
         ];
         for (e, advice) in fetched {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use flock_kg::eval::EvalSettings;
-use flock_kg::eval::datasets::{Dataset, DatasetGroup, Split, registry};
+use flock_kg::eval::datasets::{Dataset, Split, select};
 use flock_kg::eval::evaluate::Choice;
 
 use crate::shared::failure::{Failure, error};
@@ -72,27 +72,25 @@ fn passes(text: &str) -> Result<Choice, String> {
 pub fn find_datasets(data: Option<&Path>, names: &[String]) -> Result<Vec<Dataset>, Failure> {
     let mut found: Vec<Dataset> = Vec::new();
     for name in names {
-        let group = DatasetGroup::ALL.into_iter().find(|g| g.to_string() == *name);
-        let is_group = group.is_some() || name == "all";
-        let opened = match data {
-            Some(data) if is_group => {
-                let is_member =
-                    |e: &&registry::RegistryEntry| group.is_none_or(|g| g == e.group) && data.join(e.name).is_dir();
-                let members = registry::entries().iter().filter(is_member).map(|e| Dataset::find(data, e.name));
-                let members = members.collect::<Result<Vec<Dataset>, _>>().map_err(error)?;
+        let group = select::members(name);
+        let opened = match (data, &group) {
+            (Some(data), Some(group)) => {
+                let here = group.iter().filter(|e| data.join(e.name).is_dir());
+                let members =
+                    here.map(|e| Dataset::find(data, e.name)).collect::<Result<Vec<Dataset>, _>>().map_err(error)?;
                 if members.is_empty() {
                     return Err(Failure::Error(format!("{}: no dataset of {name} there", data.display())));
                 }
                 members
             }
-            Some(data) if data.join(name).is_dir() => vec![Dataset::find(data, name).map_err(error)?],
-            _ if !is_group && Path::new(name).is_dir() => vec![Dataset::open(Path::new(name)).map_err(error)?],
+            (Some(data), None) if data.join(name).is_dir() => vec![Dataset::find(data, name).map_err(error)?],
+            (_, None) if Path::new(name).is_dir() => vec![Dataset::open(Path::new(name)).map_err(error)?],
             _ if Path::new(name).is_file() => {
                 let hint = "--holdout 0.1 hides a tenth of its triples and asks for them";
                 return Err(Failure::Error(format!("{name}: is a file, expected a dataset; hint: {hint}")));
             }
-            Some(data) => vec![Dataset::find(data, name).map_err(error)?],
-            None => {
+            (Some(data), None) => vec![Dataset::find(data, name).map_err(error)?],
+            (None, _) => {
                 let hint = "--data DIR has datasets by name; a dataset of your own is named by its path";
                 return Err(Failure::Error(format!("{name}: no such directory; hint: {hint}")));
             }

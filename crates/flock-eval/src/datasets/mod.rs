@@ -16,6 +16,7 @@ pub mod layout;
 mod meta;
 pub mod registry;
 mod remedy;
+pub mod select;
 mod test_set;
 mod training;
 

@@ -136,7 +136,7 @@ pub const SOURCES: &[Source] = &[
             ("WikiTopicsMT4_sci", "v2/wikidata_sciv2"),
             ("WikiTopicsMT4_health", "v2/wikidata_healthv2"),
         ],
-        address: "https://raw.githubusercontent.com/TownesZhou/ISDEA-Fix/main",
+        address: "https://raw.githubusercontent.com/TownesZhou/ISDEA-Fix/HEAD",
         files: &[
             (Train, &["ISDEA/WikiTopics/WikiTopics-{}-trans/train.txt"]),
             (Inference, &["ISDEA/WikiTopics/WikiTopics-{}-ind/observe.txt"]),
@@ -147,7 +147,7 @@ pub const SOURCES: &[Source] = &[
     },
     Source {
         graphs: &[("Metafam", "Metafam"), ("FBNELL", "FBNELL/FBNELL_v1")],
-        address: "https://raw.githubusercontent.com/TownesZhou/InGram/master",
+        address: "https://raw.githubusercontent.com/TownesZhou/InGram/HEAD",
         files: INGRAM,
         columns: [0, 1, 2],
     },
@@ -260,7 +260,7 @@ pub const SOURCES: &[Source] = &[
             ("FB15k237_20", "FB15K-237-20"),
             ("FB15k237_50", "FB15K-237-50"),
         ],
-        address: "https://raw.githubusercontent.com/seukgcode/PAAR/main",
+        address: "https://raw.githubusercontent.com/seukgcode/PAAR/6eacb7ecc43369c3a815feb4c2a2fac26fb7fa38",
         files: &[
             (Train, &["data/{}/train.triples"]),
             (Valid, &["data/{}/dev.triples"]),
@@ -272,11 +272,7 @@ pub const SOURCES: &[Source] = &[
     Source {
         graphs: &[("AristoV4", "")],
         address: "https://zenodo.org/record/5942560/files",
-        files: &[
-            (Train, &["aristo-v4.zip!train"]),
-            (Valid, &["aristo-v4.zip!valid"]),
-            (Test, &["aristo-v4.zip!test"]),
-        ],
+        files: &[(Train, &["aristo-v4.zip!train"]), (Valid, &["aristo-v4.zip!valid"]), (Test, &["aristo-v4.zip!test"])],
         columns: [0, 1, 2],
     },
     Source {
@@ -334,10 +330,12 @@ pub fn synthetic(entry: &RegistryEntry) -> Rows {
         };
         (0..triples).map(row).collect()
     };
-    // Triples to predict, the first `new` of which have an entity that the graph lacks (HM).
-    let predicted = |e: &str, r: &str, [entities, relations, triples]: [u64; 3], new: u64| -> Vec<[String; 3]> {
-        let head = |i: u64| if i < new { format!("new{i}") } else { format!("{e}{}", i % entities) };
-        (0..triples).map(|i| [head(i), format!("{r}{}", i % relations), format!("{e}{}", (i + 1) % entities)]).collect()
+    // Triples to predict, the first `new` of which have an entity that the graph lacks (HM). They
+    // begin at another entity in each file.
+    let predicted = |e: &str, r: &str, [entities, relations, triples]: [u64; 3], new: u64, from: u64| {
+        let entity = |i: u64| format!("{e}{}", (i + from) % entities);
+        let head = |i: u64| if i < new { format!("new{i}") } else { entity(i) };
+        (0..triples).map(|i| [head(i), format!("{r}{}", i % relations), entity(i + 3)]).collect::<Vec<_>>()
     };
     let train = match entry.train {
         [0, 0, triples] => [test.entities, test.relations, triples],
@@ -354,13 +352,11 @@ pub fn synthetic(entry: &RegistryEntry) -> Rows {
         rows.insert(Inference, graph(e, r, [test.entities, relations, test.triples]));
     }
     let valid = match entry.protocol.valid_graph {
-        Train if inductive => {
-            predicted("e", "r", [train[0], train[1], valid.predicted], valid.entities - train[0])
-        }
-        _ => predicted(e, r, [test.entities, relations, valid.predicted], 0),
+        Train if inductive => predicted("e", "r", [train[0], train[1], valid.predicted], valid.entities - train[0], 1),
+        _ => predicted(e, r, [test.entities, relations, valid.predicted], 0, 1),
     };
     rows.insert(Valid, valid);
-    rows.insert(Test, predicted(e, r, [test.entities, relations, test.predicted], 0));
+    rows.insert(Test, predicted(e, r, [test.entities, relations, test.predicted], 0, 2));
     rows
 }
 

@@ -87,7 +87,10 @@ mod tests {
         assert_eq!(choose(&["__MACOSX/train.txt", "FB/train.txt", "FB/xtrain.txt"]).unwrap(), "FB/train.txt");
         // Where a name points does not matter: it is never used as a path.
         assert_eq!(choose(&["../../train.txt"]).unwrap(), "../../train.txt");
-        assert_eq!(choose(&["a/train.txt", "b/train.txt"]), Err("more than one train.txt in it: a/train.txt, b/train.txt".into()));
+        assert_eq!(
+            choose(&["a/train.txt", "b/train.txt"]),
+            Err("more than one train.txt in it: a/train.txt, b/train.txt".into())
+        );
         assert_eq!(choose(&["a", "b"]), Err("no train.txt in it; it has a, b".into()));
         assert_eq!(choose(&[]), Err("no train.txt in it; it has no files".into()));
     }

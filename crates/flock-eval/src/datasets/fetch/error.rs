@@ -139,10 +139,7 @@ impl FetchError {
     /// is of no use.
     pub(super) fn is_content(&self) -> bool {
         use FetchError::{Archive, Foreign, LongRow, NotUtf8, Row, TooLarge};
-        matches!(
-            self,
-            Foreign { .. } | Row { .. } | NotUtf8 { .. } | LongRow { .. } | TooLarge { .. } | Archive { .. }
-        )
+        matches!(self, Foreign { .. } | Row { .. } | NotUtf8 { .. } | LongRow { .. } | TooLarge { .. } | Archive { .. })
     }
 }
 

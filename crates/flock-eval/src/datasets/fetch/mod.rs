@@ -131,7 +131,8 @@ fn gather(
         let added = match inner {
             None => add_plain(out, path, &local, columns),
             Some(inner) => archive::read(&local, inner, |reader| {
-                let damaged = |e| FetchError::Archive { file: path.clone(), reason: format!("the archive is damaged: {e}") };
+                let damaged =
+                    |e| FetchError::Archive { file: path.clone(), reason: format!("the archive is damaged: {e}") };
                 out.add(path, reader, columns, &damaged)
             }),
         };

@@ -62,7 +62,8 @@ pub(super) fn suspicions(
         fs::create_dir_all(spare).map_err(io_error(spare))?;
         for name in parts().map(|part| Part::file(*part)).chain(["meta.json".to_string()]) {
             let (from, to) = (made.join(&name), spare.join(&name));
-            let copied = if name.ends_with("json") { fs::copy(&from, &to).map(|_| ()) } else { exchange(&from, &to, order) };
+            let copied =
+                if name.ends_with("json") { fs::copy(&from, &to).map(|_| ()) } else { exchange(&from, &to, order) };
             copied.map_err(io_error(&from))?;
         }
         let same = Dataset::open(spare).and_then(|swapped| check::counts(&swapped));
