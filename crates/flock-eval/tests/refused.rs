@@ -62,6 +62,16 @@ fn each_count_that_differs_is_named() {
         ]
     );
 
+    // An empty file, and validation triples that are all unknown to the training graph (MTDEA).
+    let mut files = upstream(SMALL, &small());
+    files.insert("data/nell_v1/valid.txt".to_string(), Vec::new());
+    let error = refused(SMALL, &files).to_string();
+    assert!(error.contains("valid.txt: triples 0, expected 414"), "{error}");
+    let mut rows = synthetic(registry::get("FBNELL").unwrap());
+    rows.get_mut(&Part::Valid).unwrap().iter_mut().for_each(|row| row[0] = "unknown".to_string());
+    rows.get_mut(&Part::Valid).unwrap().pop();
+    assert_eq!(differences("FBNELL", &rows), ["valid.txt: triples 0, expected 1055"]);
+
     // The whole message.
     let mut rows = small();
     rows.get_mut(&Part::Valid).unwrap().pop();

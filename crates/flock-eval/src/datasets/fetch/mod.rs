@@ -91,7 +91,7 @@ fn make(
         return Ok(differences);
     }
     let suspicions = suspicion::suspicions(entry, &dir, columns, &made.join("swapped"))?;
-    let kept = source.is_web().then(|| made.with_file_name("").display().to_string());
+    let kept = made.parent().filter(|_| source.is_web()).map(|dir| dir.display().to_string());
     Err(FetchError::Differs { name: entry.name.to_string(), differences, suspicions, kept })
 }
 
