@@ -73,6 +73,7 @@ fn a_cut_off_run_goes_on() {
     // What is on record is not asked again: here four queries whose answers are said to be first.
     let partial = place.path("r.json.partial");
     let key = RunKey {
+        run: 0,
         dataset: "Toy".to_string(),
         task: "entity".to_string(),
         split: "test".to_string(),

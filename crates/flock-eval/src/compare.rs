@@ -2,8 +2,10 @@
 //! over groups.
 
 use crate::datasets::{DatasetGroup, Split, registry};
+use crate::metrics::RankMetrics;
 use crate::published::PublishedNumbers;
 use crate::results::Evaluation;
+use crate::seeds::{SeedSummary, by_dataset};
 use crate::sheet::Sheet;
 
 /// How a comparison is laid out.
@@ -19,6 +21,8 @@ pub enum Style {
 /// Says how our triples differ from those of published numbers, which are all test triples. `None`
 /// if they do not differ.
 pub fn caveat(results: &[&Evaluation]) -> Option<String> {
+    // Seeds of a dataset share their triples.
+    let results: Vec<&Evaluation> = by_dataset(results).iter().map(|runs| runs[0]).collect();
     let valid = results.iter().filter(|e| e.split == Split::Valid).count();
     let sampled = results.iter().filter(|e| e.protocol.sampled < e.protocol.of).count();
     let graphs = |count: usize| match count == results.len() {
@@ -48,12 +52,28 @@ fn ours(results: &[&Evaluation]) -> &'static str {
     }
 }
 
-/// Puts our results beside published ones. Rows are sorted by group, then as in `results`. A group
+/// A row to be: our metrics over the seeds of its datasets, and what is published.
+struct ComparedRow<'a> {
+    name: String,
+    runs: Vec<&'a Evaluation>,
+    values: Vec<Option<f64>>, // for each metric: ours, then those of each system
+}
+
+impl ComparedRow<'_> {
+    /// The deviation over seeds, if there are several.
+    fn deviation(&self) -> Option<RankMetrics> {
+        SeedSummary::new(&self.runs).filter(|s| s.seeds.len() > 1).map(|s| s.deviation)
+    }
+}
+
+/// Puts our results beside published ones. Runs of a dataset with several seeds make one row, with
+/// their mean and standard deviation. Rows are sorted by group, then as in `results`. A group
 /// with more than one published dataset ends with its mean, and the table ends with the mean over
 /// all of them.
 pub fn compare(results: &[&Evaluation], published: &PublishedNumbers, style: Style) -> Sheet {
     let mut header = vec!["dataset".to_string()];
-    let ours = ours(results);
+    let datasets = by_dataset(results);
+    let (ours, several) = (ours(results), datasets.iter().any(|runs| runs.len() > 1));
     let from: Vec<usize> = match style {
         Style::Plain => (0..published.systems.len()).collect(),
         Style::Marked(..) => published.systems.len().checked_sub(1).into_iter().collect(),
@@ -61,6 +81,9 @@ pub fn compare(results: &[&Evaluation], published: &PublishedNumbers, style: Sty
     for metric in &published.metrics {
         let title = |system: &str| format!("{system} {}", metric.title());
         header.push(title(ours));
+        if several && style == Style::Plain {
+            header.push(title(&format!("{ours} ±")));
+        }
         header.extend(published.systems.iter().map(|s| title(s)));
         let of = if style == Style::Plain { format!(" {}", metric.title()) } else { String::new() };
         header.extend(from.iter().map(|s| format!("{ours} − {}{of}", published.systems[*s])));
@@ -68,19 +91,21 @@ pub fn compare(results: &[&Evaluation], published: &PublishedNumbers, style: Sty
             header.push(format!("best {}", metric.title()));
         }
     }
+    let shape = (published, &from[..], style, several);
     let mut rows = Vec::new();
-    let mut all: Vec<Vec<Option<f64>>> = Vec::new();
+    let mut all: Vec<ComparedRow<'_>> = Vec::new();
     for group in DatasetGroup::ALL {
         let mut of_group = Vec::new();
-        for e in results.iter().filter(|e| e.group == group) {
-            let values = values(e, published);
-            rows.push(row(e.dataset.clone(), &values, published, &from, style));
-            if published.row(&e.dataset).is_some() {
-                of_group.push(values);
+        for runs in datasets.iter().filter(|runs| runs[0].group == group) {
+            let compared =
+                ComparedRow { name: runs[0].dataset.clone(), runs: runs.clone(), values: values(runs, published) };
+            rows.push(row(&compared, shape));
+            if published.row(&compared.name).is_some() {
+                of_group.push(compared);
             }
         }
         if of_group.len() > 1 {
-            rows.push(row(format!("mean {group} ({})", of_group.len()), &mean(&of_group), published, &from, style));
+            rows.push(row(&mean(format!("mean {group} ({})", of_group.len()), &of_group), shape));
         }
         // A mean over graphs that the model was trained on and graphs that it was not would say
         // little.
@@ -89,7 +114,7 @@ pub fn compare(results: &[&Evaluation], published: &PublishedNumbers, style: Sty
         }
     }
     if all.len() > 1 {
-        rows.push(row(format!("mean ({})", all.len()), &mean(&all), published, &from, style));
+        rows.push(row(&mean(format!("mean ({})", all.len()), &all), shape));
     }
     Sheet { header, rows }
 }
@@ -147,12 +172,14 @@ pub fn by_group(results: &[&Evaluation], published: &PublishedNumbers) -> Sheet 
 }
 
 /// Collects the values of a row. For each metric: ours, then those of each system.
-fn values(e: &Evaluation, published: &PublishedNumbers) -> Vec<Option<f64>> {
-    let theirs = published.row(&e.dataset);
+fn values(runs: &[&Evaluation], published: &PublishedNumbers) -> Vec<Option<f64>> {
+    let ours: Vec<RankMetrics> = runs.iter().map(|e| e.summary.all.pessimistic).collect();
+    let ours = RankMetrics::mean(&ours);
+    let theirs = published.row(&runs[0].dataset);
     let systems = published.systems.len();
     let mut values = Vec::new();
     for (i, metric) in published.metrics.iter().enumerate() {
-        values.push(Some(metric.of(&e.summary.all.pessimistic)));
+        values.push(Some(metric.of(&ours)));
         values.extend((0..systems).map(|s| theirs.and_then(|t| t[i * systems + s])));
     }
     values
@@ -160,31 +187,37 @@ fn values(e: &Evaluation, published: &PublishedNumbers) -> Vec<Option<f64>> {
 
 /// Averages each column. A column with a missing value has no mean, because it would be over other
 /// datasets.
-fn mean(rows: &[Vec<Option<f64>>]) -> Vec<Option<f64>> {
-    let width = rows.first().map_or(0, Vec::len);
-    let column = |i: usize| rows.iter().map(|row| row[i]).collect::<Option<Vec<f64>>>();
-    (0..width).map(|i| column(i).map(|v| v.iter().sum::<f64>() / v.len() as f64)).collect()
+fn mean<'a>(name: String, rows: &[ComparedRow<'a>]) -> ComparedRow<'a> {
+    let width = rows.first().map_or(0, |row| row.values.len());
+    let column = |i: usize| rows.iter().map(|row| row.values[i]).collect::<Option<Vec<f64>>>();
+    let values = (0..width).map(|i| column(i).map(|v| v.iter().sum::<f64>() / v.len() as f64)).collect();
+    ComparedRow { name, runs: rows.iter().flat_map(|row| row.runs.iter().copied()).collect(), values }
 }
 
-fn row(
-    name: String,
-    values: &[Option<f64>],
-    published: &PublishedNumbers,
-    from: &[usize],
-    style: Style,
-) -> Vec<String> {
+/// Writes a row. `shape` has the published numbers, the systems that differences are taken from,
+/// the style, and whether there are several seeds.
+fn row(compared: &ComparedRow<'_>, shape: (&PublishedNumbers, &[usize], Style, bool)) -> Vec<String> {
+    let (published, from, style, several) = shape;
     let round = |v: f64| (v * 1000.0).round();
-    let mut cells = vec![name];
-    for values in values.chunks(published.systems.len() + 1) {
+    let deviation = compared.deviation();
+    let mut cells = vec![compared.name.clone()];
+    for (metric, values) in published.metrics.iter().zip(compared.values.chunks(published.systems.len() + 1)) {
         let best = values.iter().flatten().map(|v| round(*v)).fold(f64::NEG_INFINITY, f64::max);
         let alone = values.iter().flatten().count() < 2;
         let is_best = |v: &Option<f64>| !alone && v.is_some_and(|v| round(v) == best);
+        let ours = cells.len();
         cells.extend(values.iter().map(|v| match (v, style) {
             (None, Style::Plain) => String::new(),
             (None, _) => "–".to_string(),
             (Some(x), Style::Marked(before, after)) if is_best(v) => format!("{before}{x:.3}{after}"),
             (Some(x), _) => format!("{x:.3}"),
         }));
+        let deviation = deviation.as_ref().map(|d| format!("{:.3}", metric.of(d)));
+        match (style, deviation) {
+            (Style::Plain, deviation) if several => cells.insert(ours + 1, deviation.unwrap_or_default()),
+            (Style::Marked(..), Some(deviation)) => cells[ours] += &format!(" ± {deviation}"),
+            _ => {}
+        }
         let difference = |s: &usize| values[0].zip(values[s + 1]).map(|(ours, theirs)| ours - theirs);
         let none = if style == Style::Plain { "" } else { "–" };
         cells.extend(from.iter().map(|s| difference(s).map_or(none.to_string(), |d| format!("{d:+.3}"))));
@@ -257,6 +290,28 @@ mod tests {
         // (0.476 + 0.502)/2 and (0.935 + 0.700)/2.
         assert!(text[6].starts_with("flock|these|0.489|0.8"), "{}", text[6]);
         assert_eq!(text[7], "ours|these|0.450|0.800|0.450|0.800");
+    }
+
+    #[test]
+    fn seeds_of_a_dataset_make_one_row() {
+        let published = PublishedNumbers::parse("p.csv", TEXT).unwrap();
+        let run = |dataset, seed, mrr| {
+            let mut e = evaluation(dataset, mrr, 0.7);
+            e.protocol.seed = seed;
+            (e.protocol.sampled, e.protocol.of) = (1, 2);
+            e
+        };
+        let runs = [run("Metafam", 0, 0.4), run("Metafam", 1, 0.6), run("FBNELL", 0, 0.5), run("FBNELL", 1, 0.5)];
+        let all: Vec<&Evaluation> = runs.iter().collect();
+        assert_eq!(caveat(&all[..2]).unwrap().matches(" graphs").count(), 0, "one graph, not two");
+        let sheet = compare(&all, &published, Style::Marked("", "*"));
+        let ours: Vec<&str> = sheet.rows.iter().map(|row| &row[1][..]).collect();
+        // Metafam: ±√(2 · 0.1²) = 0.1414. The means of the seeds are 0.45 and 0.55: √(2 · 0.05²).
+        assert_eq!(ours, ["0.500* ± 0.141", "0.500 ± 0.000", "0.500* ± 0.071", "0.500* ± 0.071"]);
+        let plain = compare(&all, &published, Style::Plain);
+        assert_eq!(plain.header[1..4], ["ours (sample) MRR", "ours (sample) ± MRR", "ultra MRR"]);
+        assert_eq!(plain.rows[0][1..4], ["0.500", "0.141", "0.238"]);
+        assert!(plain.rows.iter().all(|row| row.len() == plain.header.len()));
     }
 
     #[test]

@@ -74,6 +74,7 @@ pub struct RankedEvaluation {
     questions: TestQuestions,
     ranks: Vec<AnswerRank>,
     strata: Vec<Stratum>,
+    pub(crate) names_seed: bool, // whether rows say which seed they are of
 }
 
 impl RankedEvaluation {
@@ -86,7 +87,9 @@ impl RankedEvaluation {
             let triple = self.set.triples[answer.triple as usize];
             let (entities, relations) = (graph.entities(), graph.relations());
             let names = [entities.get(triple.head), relations.get(triple.relation), entities.get(triple.tail)];
-            RankRow::new((&self.evaluation.dataset, self.evaluation.task, &split), names, answer, rank, *stratum)
+            let place = (&self.evaluation.dataset[..], self.evaluation.task, &split[..]);
+            let seed = self.names_seed.then_some(self.evaluation.protocol.seed);
+            RankRow { seed, ..RankRow::new(place, names, answer, rank, *stratum) }
         })
     }
 }
@@ -113,19 +116,37 @@ pub fn evaluate_ranked(
     name: &ModelName,
     settings: &EvalSettings,
     pool: &rayon::ThreadPool,
+    partial: Option<&mut PartialRun>,
+    stop: Option<&AtomicBool>,
+    watch: &mut dyn FnMut(EvalProgress) -> bool,
+) -> Result<RankedEvaluation, EvalError> {
+    evaluate_run(dataset, model, name, settings, (0, settings.seed), pool, partial, stop, watch)
+}
+
+/// One run of several on the same triples. `place` has its number and the seed that a sample is
+/// drawn with.
+pub(crate) fn evaluate_run(
+    dataset: &Dataset,
+    model: &Model,
+    name: &ModelName,
+    settings: &EvalSettings,
+    place: (u32, u64),
+    pool: &rayon::ThreadPool,
     mut partial: Option<&mut PartialRun>,
     stop: Option<&AtomicBool>,
     watch: &mut dyn FnMut(EvalProgress) -> bool,
 ) -> Result<RankedEvaluation, EvalError> {
+    let (run, sample_seed) = place;
     let mut set = dataset.test_set(settings.split)?;
     let differences = check::of_set(dataset, settings.split, &set);
     let of = set.triples.len();
     if let Some(limit) = settings.limit {
-        set.sample(limit, settings.seed);
+        set.sample(limit, sample_seed);
     }
     let task = model.meta().task;
     let ask = settings.ask(dataset, model, &set);
-    let protocol = full_protocol(dataset, model, name, settings, &set, ask, of)?;
+    let mut protocol = full_protocol(dataset, model, name, settings, &set, ask, of)?;
+    protocol.sample_seed = (set.triples.len() < of && sample_seed != settings.seed).then_some(sample_seed);
     let questions = TestQuestions::new(task, &set);
     let total = questions.queries.len();
 
@@ -133,6 +154,7 @@ pub fn evaluate_ranked(
         dataset: dataset.name.clone(),
         task: task.to_string(),
         split: settings.split.to_string(),
+        run,
         protocol: serde_json::to_value(&protocol).expect("plain values"),
     };
     let SavedRanks { queries: first, seconds: before, mut ranks } = match &mut partial {
@@ -173,10 +195,11 @@ pub fn evaluate_ranked(
         threads: pool.current_num_threads(),
         time: utc(SystemTime::now()),
         model: name.origin.clone(),
+        over_seeds: None,
         differences,
         protocol,
     };
-    Ok(RankedEvaluation { evaluation, set, questions, ranks, strata })
+    Ok(RankedEvaluation { evaluation, set, questions, ranks, strata, names_seed: false })
 }
 
 impl EvalSettings {
@@ -228,6 +251,7 @@ fn full_protocol(
         precision: name.precision.clone(),
         simd: model.engine().level().to_string(),
         seed: ask.seed,
+        sample_seed: None,
         n: ask.walks,
         passes: ask.passes,
         length: ask.options.length,

@@ -206,6 +206,7 @@ pub fn evaluate_holdout(
         dataset: name.to_string(),
         task: task.to_string(),
         split: "holdout".to_string(),
+        run: 0,
         protocol: serde_json::to_value(&run).expect("plain values"),
     };
     let SavedRanks { queries: first, seconds: before, mut ranks } = match &mut partial {

@@ -10,6 +10,7 @@
 //! 4. [`evaluate`](mod@evaluate) runs all of this, and [`results`] keeps the metrics with the whole
 //!    protocol. [`partial`] keeps the ranks on disk, so that a killed run can be resumed.
 //!
+//! [`seeds`] repeats it with several seeds: the mean, and how far the walks scatter it.
 //! [`holdout`] does the same for any graph: it hides some of the graph's own triples.
 //!
 //! Then: [`ranks`] writes a row per question, from which [`bootstrap`] compares two models.
@@ -35,6 +36,7 @@ pub mod ranks;
 pub mod remedy;
 pub mod results;
 mod rows;
+pub mod seeds;
 pub mod sheet;
 pub mod strata;
 pub mod summary;
@@ -48,6 +50,7 @@ pub use questions::{AskedSide, TestAnswer, TestQuestions};
 pub use rank::{AnswerRank, Rank};
 pub use remedy::EvalRemedy;
 pub use results::{Evaluation, FullProtocol};
+pub use seeds::{SeedEvaluations, SeedSummary, evaluate_seeds};
 pub use summary::RankSummary;
 
 #[cfg(test)]

@@ -49,6 +49,24 @@ impl RankMetrics {
         sum.map(|x| x / all.len().max(1) as f64)
     }
 
+    /// Computes the standard deviation of each metric, with n − 1; 0 for one or none.
+    pub fn deviation(all: &[RankMetrics]) -> RankMetrics {
+        let mean = RankMetrics::mean(all);
+        let square = |x: f64, mean: f64| (x - mean) * (x - mean);
+        let squares: Vec<RankMetrics> = all
+            .iter()
+            .map(|m| RankMetrics {
+                mrr: square(m.mrr, mean.mrr),
+                hits1: square(m.hits1, mean.hits1),
+                hits3: square(m.hits3, mean.hits3),
+                hits10: square(m.hits10, mean.hits10),
+                mean_rank: square(m.mean_rank, mean.mean_rank),
+            })
+            .collect();
+        let (count, below) = (all.len() as f64, all.len().saturating_sub(1).max(1) as f64);
+        RankMetrics::mean(&squares).map(|x| (x * count / below).sqrt())
+    }
+
     fn map(self, f: impl Fn(f64) -> f64) -> RankMetrics {
         RankMetrics {
             mrr: f(self.mrr),

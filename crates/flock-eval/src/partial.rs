@@ -107,8 +107,15 @@ pub struct RunKey {
     pub task: String,
     /// `valid` or `test`.
     pub split: String,
+    /// Which run it is of several on the same triples, from 0.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub run: u32,
     /// Everything that the ranks depend on.
     pub protocol: Value,
+}
+
+fn is_first(run: &u32) -> bool {
+    *run == 0
 }
 
 /// The part of a dataset that is done.
@@ -172,7 +179,8 @@ impl PartialRun {
         key: &RunKey,
         answers: impl Fn(usize) -> Option<usize>,
     ) -> Result<SavedRanks, PartialError> {
-        let same = |b: &RunKey| (&b.dataset, &b.task, &b.split) == (&key.dataset, &key.task, &key.split);
+        let same =
+            |b: &RunKey| (&b.dataset, &b.task, &b.split, b.run) == (&key.dataset, &key.task, &key.split, key.run);
         let done = match self.sections.iter().find(|(b, _)| same(b)) {
             None => SavedRanks::default(),
             Some((old, done)) => match difference(&old.protocol, &key.protocol, &[]) {
@@ -267,7 +275,7 @@ mod tests {
 
     fn key(seed: u32) -> RunKey {
         let [dataset, task, split] = ["a", "entity", "test"].map(String::from);
-        RunKey { dataset, task, split, protocol: serde_json::json!({ "seed": seed }) }
+        RunKey { dataset, task, split, run: 0, protocol: serde_json::json!({ "seed": seed }) }
     }
 
     #[test]

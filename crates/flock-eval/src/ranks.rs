@@ -60,6 +60,8 @@ pub struct RankRow {
     pub reached: bool,
     /// The kind of question.
     pub stratum: Stratum,
+    /// Seed of the walks, in a file of several seeds.
+    pub seed: Option<u64>,
 }
 
 impl RankRow {
@@ -85,7 +87,12 @@ impl RankRow {
             candidates: rank.rivals + 1,
             reached: rank.reached,
             stratum,
+            seed: None,
         }
+    }
+
+    fn key(&self, by_seed: bool) -> RowKey<'_> {
+        (self.question(), self.seed.filter(|_| by_seed))
     }
 
     /// Returns what identifies the question.
@@ -94,9 +101,17 @@ impl RankRow {
     }
 }
 
-/// Writes the header line.
-pub fn write_header(out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{}", COLUMNS.join("\t"))
+/// The last column of a file with the ranks of several seeds.
+pub const SEED: &str = "seed";
+
+/// Writes the header line of a file with these rows.
+pub fn write_header(out: &mut dyn Write, rows: &[RankRow]) -> io::Result<()> {
+    let seed = if has_seeds(rows) { format!("\t{SEED}") } else { String::new() };
+    writeln!(out, "{}{seed}", COLUMNS.join("\t"))
+}
+
+fn has_seeds(rows: &[RankRow]) -> bool {
+    !rows.is_empty() && rows.iter().all(|row| row.seed.is_some())
 }
 
 /// Writes a row.
@@ -112,9 +127,10 @@ pub fn write_row(out: &mut dyn Write, row: &RankRow) -> io::Result<()> {
     let (reached, half) = (u8::from(*reached), flag(stratum.half_link));
     let distance = stratum.distance.map_or(String::new(), |d| d.to_string());
     let dataset = escape_name(dataset);
+    let seed = row.seed.map_or(String::new(), |seed| format!("\t{seed}"));
     writeln!(
         out,
-        "{dataset}\t{task}\t{split}\t{head}\t{relation}\t{tail}\t{side}\t{rank}\t{ties}\t{score}\t{candidates}\t{reached}\t{half}\t{distance}"
+        "{dataset}\t{task}\t{split}\t{head}\t{relation}\t{tail}\t{side}\t{rank}\t{ties}\t{score}\t{candidates}\t{reached}\t{half}\t{distance}{seed}"
     )
 }
 
@@ -145,12 +161,14 @@ pub fn read(path: &Path) -> Result<Vec<RankRow>, EvalError> {
     let text = std::fs::read_to_string(path).map_err(|source| EvalError::File { file: file.clone(), source })?;
     let wrong = |line: usize, reason: &str| EvalError::Ranks { file: file.clone(), line, reason: reason.to_string() };
     let mut rows = rows(&text, Separator::Tab);
-    if !rows.next().is_some_and(|header| header.fields == COLUMNS[..]) {
+    let header: Vec<String> = rows.next().iter().flat_map(|header| header.fields.iter().map(String::from)).collect();
+    let seeds = header.last().is_some_and(|last| last == SEED);
+    if header[..header.len() - usize::from(seeds)] != COLUMNS[..] {
         return Err(EvalError::RankColumns { file });
     }
     rows.map(|TableRow { line, fields }| {
-        if fields.len() != COLUMNS.len() {
-            return Err(wrong(line, &format!("expected {} columns, found {}", COLUMNS.len(), fields.len())));
+        if fields.len() != header.len() {
+            return Err(wrong(line, &format!("expected {} columns, found {}", header.len(), fields.len())));
         }
         parse(&fields).ok_or_else(|| wrong(line, "a value that its column cannot have"))
     })
@@ -192,6 +210,10 @@ fn parse(cells: &StringRecord) -> Option<RankRow> {
                 text => Some(text.parse().ok()?),
             },
         },
+        seed: match cells.get(COLUMNS.len()) {
+            None => None,
+            Some(text) => Some(text.parse().ok()?),
+        },
     })
 }
 
@@ -212,17 +234,39 @@ pub struct PairedDataset {
     /// The task.
     pub task: Task,
     /// For each triple: the reciprocal ranks in the first and in the second file, summed over its
-    /// sides, and the number of sides.
+    /// sides and seeds, and how many were summed.
     pub triples: Vec<(f64, f64, u32)>,
 }
 
-/// Joins two files by question.
+/// What identifies a row: the seed only where both files have one.
+type RowKey<'a> = ((&'a str, Task, &'a str, &'a [String; 3], AskedSide), Option<u64>);
+
+/// The reciprocal rank of each question, in the order of the file. Without `by_seed` it is the mean
+/// over the question's seeds.
+fn reciprocals(rows: &[RankRow], by_seed: bool) -> (Vec<&RankRow>, HashMap<RowKey<'_>, f64>) {
+    let mut firsts = Vec::new();
+    let mut sums: HashMap<RowKey<'_>, (f64, f64)> = HashMap::new();
+    for row in rows {
+        let sum = sums.entry(row.key(by_seed)).or_insert_with(|| {
+            firsts.push(row);
+            (0.0, 0.0)
+        });
+        *sum = (sum.0 + 1.0 / row.rank, sum.1 + 1.0);
+    }
+    (firsts, sums.into_iter().map(|(key, (sum, count))| (key, sum / count)).collect())
+}
+
+/// Joins two files by question, and by seed if both have several. If one of them has, the reciprocal
+/// ranks of a question are averaged over its seeds.
 pub fn pair(ours: &[RankRow], theirs: &[RankRow]) -> Pairs {
-    let other: HashMap<_, f64> = theirs.iter().map(|row| (row.question(), 1.0 / row.rank)).collect();
+    let by_seed = has_seeds(ours) && has_seeds(theirs);
+    let (rows, ours) = reciprocals(ours, by_seed);
+    let (_, theirs) = reciprocals(theirs, by_seed);
     let mut pairs = Pairs { datasets: Vec::new(), unpaired: theirs.len() };
     let mut places: HashMap<(&str, Task, &[String; 3]), (usize, usize)> = HashMap::new();
-    for row in ours {
-        let Some(theirs) = other.get(&row.question()) else {
+    for row in rows {
+        let key = row.key(by_seed);
+        let Some(theirs) = theirs.get(&key) else {
             pairs.unpaired += 1;
             continue;
         };
@@ -238,7 +282,7 @@ pub fn pair(ours: &[RankRow], theirs: &[RankRow]) -> Pairs {
             (d, pairs.datasets[d].triples.len() - 1)
         });
         let sum = &mut pairs.datasets[d].triples[t];
-        *sum = (sum.0 + 1.0 / row.rank, sum.1 + theirs, sum.2 + 1);
+        *sum = (sum.0 + ours[&key], sum.1 + theirs, sum.2 + 1);
     }
     pairs
 }
@@ -264,7 +308,7 @@ mod tests {
         far.stratum.distance = None;
         let rows = vec![row("d", "a", AskedSide::Head, 0), far, row("e\\n", "", AskedSide::Relation, 3)];
         let mut bytes = Vec::new();
-        write_header(&mut bytes).unwrap();
+        write_header(&mut bytes, &rows).unwrap();
         rows.iter().for_each(|row| write_row(&mut bytes, row).unwrap());
         std::fs::write(&path, &bytes).unwrap();
         assert_eq!(read(&path).unwrap(), rows);
@@ -302,5 +346,30 @@ mod tests {
         let triples = vec![(0.75, 0.75, 2), (0.5, 0.25, 1)];
         assert_eq!(pairs.datasets, [PairedDataset { dataset: "d".into(), task: Task::Entity, triples }]);
         assert_eq!(pairs.unpaired, 2);
+    }
+
+    #[test]
+    fn seeds_are_joined_if_both_have_them_and_averaged_if_not() {
+        let seeded = |seed, higher| RankRow { seed: Some(seed), ..row("d", "a", AskedSide::Tail, higher) };
+        let triples = |ours: &[RankRow], theirs: &[RankRow]| {
+            let pairs = pair(ours, theirs);
+            (pairs.datasets.into_iter().flat_map(|d| d.triples).collect::<Vec<_>>(), pairs.unpaired)
+        };
+        // Ranks are higher + 2: reciprocals 1/2, 1/4 and, at 8, 1/10.
+        let ours = [seeded(1, 0), seeded(2, 2)];
+        // Seed 1 is in both. Seeds 2 and 3 are in one each.
+        assert_eq!(triples(&ours, &[seeded(1, 2), seeded(3, 8)]), (vec![(0.5, 0.25, 1)], 2));
+        // The other file has one seed, which it does not name: (1/2 + 1/4) / 2 against 1/10.
+        let plain = [row("d", "a", AskedSide::Tail, 8)];
+        assert_eq!(triples(&ours, &plain), (vec![(0.375, 0.1, 1)], 0));
+        assert_eq!(triples(&plain, &ours), (vec![(0.1, 0.375, 1)], 0));
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ranks.tsv");
+        let mut bytes = Vec::new();
+        write_header(&mut bytes, &ours).unwrap();
+        ours.iter().for_each(|row| write_row(&mut bytes, row).unwrap());
+        std::fs::write(&path, &bytes).unwrap();
+        assert_eq!(read(&path).unwrap(), ours);
+        assert!(String::from_utf8(bytes).unwrap().starts_with(&format!("{}\tseed\n", COLUMNS.join("\t"))));
     }
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::datasets::{DatasetGroup, Part, Split};
 use crate::error::EvalError;
 use crate::questions::AskedSide;
+use crate::seeds::SeedSummary;
 use crate::summary::RankSummary;
 use flock_model::checkpoint::Task;
 use flock_model::files::write_atomically;
@@ -25,6 +26,9 @@ pub struct FullProtocol {
     pub simd: String,
     /// Seed of walks and sample.
     pub seed: u64,
+    /// Seed of the sample, if it is not that of the walks: several seeds share the first one's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample_seed: Option<u64>,
     /// Base walk count.
     pub n: u32,
     /// Ensemble passes.
@@ -105,6 +109,9 @@ pub struct Evaluation {
     pub time: String,
     /// Name of the model.
     pub model: String,
+    /// Mean and standard deviation over all seeds, if there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_seeds: Option<SeedSummary>,
     /// Differences between the dataset and the registry.
     pub differences: Vec<String>,
     /// Everything that the metrics depend on.

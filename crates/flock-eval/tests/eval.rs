@@ -8,7 +8,7 @@ use flock_eval::datasets::{Dataset, DatasetError, DatasetRemedy, Part, Split, ch
 use flock_eval::evaluate::{Choice, EvalSettings, evaluate};
 use flock_eval::partial::PartialRun;
 use flock_eval::published::{PublishedNumbers, PublishedSetting};
-use flock_eval::{AskedSide, EvalError, Evaluation, RankMetrics, analyse};
+use flock_eval::{AskedSide, EvalError, Evaluation, RankMetrics, analyse, evaluate_seeds};
 use flock_kernels::{Engine, Level, Precision};
 use flock_model::ModelName;
 use flock_model::checkpoint::{Checkpoint, Metadata, Task};
@@ -340,6 +340,70 @@ fn threads_batches_and_kills_change_nothing() {
     assert!(matches!(error, EvalError::Partial(_)), "{error}");
     partial.remove().unwrap();
     assert!(!file.exists());
+}
+
+/// Seeds 5, 6 and 7 of one run are three runs; a kill changes nothing; more seeds can be added.
+#[test]
+fn each_seed_of_several_is_a_run_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dataset(dir.path(), 1, "transductive", "train");
+    let data = Dataset::open(&path).unwrap();
+    let (model, name) = model(Task::Entity);
+    let whole_set = EvalSettings { walks: Choice::Given(256), passes: Choice::Given(1), ..settings() };
+    let file = dir.path().join("r.partial");
+    let run = |settings: &EvalSettings, seeds, partial: Option<&mut PartialRun>, stop_at: (u64, usize)| {
+        let mut asked = Vec::new();
+        let mut rows = Vec::new();
+        let mut watch = |seed, p: flock_eval::evaluate::EvalProgress| {
+            asked.push((seed, p.done));
+            (seed, p.done) < stop_at
+        };
+        let mut done = |ranked: &flock_eval::RankedEvaluation| rows.extend(ranked.rows());
+        let result =
+            evaluate_seeds(&data, &model, &name, settings, seeds, &pool(2), partial, None, &mut watch, &mut done);
+        (result, asked, rows)
+    };
+    let never = (u64::MAX, usize::MAX);
+    let (straight, _, rows) = run(&whole_set, 3, None, never);
+    let straight = straight.unwrap();
+    assert_eq!(straight.summary.seeds, [5, 6, 7]);
+    assert_eq!(rows.iter().filter(|row| row.seed == Some(6)).count() * 3, rows.len());
+    let mrr = |e: &Evaluation| e.summary.all.pessimistic.mrr;
+    let mean = straight.runs.iter().map(mrr).sum::<f64>() / 3.0;
+    assert!(close(straight.summary.mean.mrr, mean) && straight.summary.deviation.mrr > 0.0);
+    for (several, seed) in straight.runs.iter().zip(5..) {
+        assert_eq!(several.over_seeds.as_ref(), Some(&straight.summary));
+        let settings = EvalSettings { seed, ..whole_set };
+        let alone = evaluate(&data, &model, &name, &settings, &pool(1), None, &mut |_| true).unwrap();
+        assert_eq!(without_time(Evaluation { over_seeds: None, ..several.clone() }), without_time(alone));
+    }
+    // A sample is that of the first seed, whatever the walks.
+    let sampled = EvalSettings { limit: Some(10), ..whole_set };
+    let (result, _, rows) = run(&sampled, 2, None, never);
+    let triples = |seed| -> std::collections::BTreeSet<_> {
+        rows.iter().filter(|row| row.seed == Some(seed)).map(|row| row.triple.clone()).collect()
+    };
+    assert_eq!(triples(5), triples(6));
+    let seeds: Vec<_> = result.unwrap().runs.iter().map(|e| (e.protocol.seed, e.protocol.sample_seed)).collect();
+    assert_eq!(seeds, [(5, None), (6, Some(5))]);
+    // Killed in the second seed, and resumed with one seed more than at first.
+    let mut partial = PartialRun::open(&file, false).unwrap();
+    let (stopped, _, _) = run(&whole_set, 2, Some(&mut partial), (6, 8));
+    assert!(matches!(stopped, Err(EvalError::Stopped)));
+    drop(partial);
+    let mut partial = PartialRun::open(&file, false).unwrap();
+    let (resumed, asked, _) = run(&whole_set, 3, Some(&mut partial), never);
+    assert_eq!(asked[0], (6, 12), "seed 5 and the first eight queries of seed 6 were not asked again");
+    let plain = |runs: Vec<Evaluation>| runs.into_iter().map(without_time).collect::<Vec<_>>();
+    assert_eq!(plain(resumed.unwrap().runs), plain(straight.runs));
+    // Another first seed is another run.
+    let other = run(&EvalSettings { seed: 6, ..whole_set }, 3, Some(&mut partial), never).0;
+    assert!(matches!(other, Err(EvalError::Partial(_))));
+    // One seed is what `evaluate` gives, and its JSON does not speak of seeds.
+    let one = run(&whole_set, 1, None, never);
+    assert!(one.2.iter().all(|row| row.seed.is_none()));
+    let json = serde_json::to_value(&one.0.unwrap().runs[0]).unwrap();
+    assert!(json.get("over_seeds").is_none() && json["protocol"].get("sample_seed").is_none());
 }
 
 #[test]

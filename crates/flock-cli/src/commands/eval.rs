@@ -10,8 +10,11 @@ use flock_kg::eval::partial::PartialRun;
 use flock_kg::eval::published::PublishedNumbers;
 use flock_kg::eval::ranks::{self, RankRow};
 use flock_kg::eval::results::write_text;
+use flock_kg::eval::seeds::by_dataset;
 use flock_kg::eval::sheet::Sheet;
-use flock_kg::eval::{EvalError, Evaluation, RankMetrics, TieMetrics, bootstrap, evaluate, evaluate_ranked};
+use flock_kg::eval::{
+    EvalError, Evaluation, RankMetrics, RankedEvaluation, SeedSummary, TieMetrics, bootstrap, evaluate, evaluate_seeds,
+};
 use flock_kg::model::checkpoint::Task;
 use flock_kg::records::{Cell, Column, OutputFormat};
 
@@ -37,6 +40,7 @@ Examples:
   flock-kg eval FB15k237Inductive_v1 --data DATA --model flock-entity.safetensors
   flock-kg eval Metafam CoDExSmall --data DATA --walks 16 --passes 1 --limit 200
   flock-kg eval inductive_er --data DATA --out results.json --compare published
+  flock-kg eval Metafam --data DATA --passes 1 --seeds 5
   flock-kg eval inductive_er --data DATA --model a.safetensors --ranks a.tsv
   flock-kg eval inductive_er --data DATA --model b.safetensors --against a.tsv --without Metafam
 
@@ -47,6 +51,10 @@ predict has it, and at most 1000 of the hidden triples.
 Ranks are filtered, and a tie counts against the answer: rank = 1 + the number of candidates that are not known to be true and \
 score at least as high. Relations are ranked unfiltered, as published; --details and JSON have the filtered ranks too, and both \
 other tie rules (realistic, optimistic), sides, relations, and what the walks reached.
+
+With --seeds 5 every dataset is evaluated with five consecutive seeds of the walks, from --seed on. The tables have the mean over \
+seeds and, after each ±, the standard deviation (n − 1); JSON has a result per seed. A sample (--limit) is that of the first seed, \
+so that only walks differ.
 
 With --out a run that is cut off goes on where it was when the same command is given again. The same seed and options give \
 the same numbers on any number of threads.")]
@@ -60,13 +68,16 @@ pub struct EvalArgs {
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// Hide this share of a graph's own triples, such as 0.1, and ask for them
-    #[arg(long, value_name = "SHARE", value_parser = parse::share, conflicts_with_all = ["data", "split", "compare", "ranks", "against", "details"])]
+    #[arg(long, value_name = "SHARE", value_parser = parse::share, conflicts_with_all = ["data", "split", "compare", "ranks", "against", "details", "seeds"])]
     pub holdout: Option<f64>,
     /// What is predicted [default: what the models given predict, else entities]
     #[arg(long, value_enum)]
     pub task: Option<TaskArg>,
     #[command(flatten)]
     pub protocol: ProtocolArgs,
+    /// Evaluate with so many seeds of the walks, from --seed on: mean and standard deviation
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub seeds: u32,
     /// Results as a JSON list on standard output
     #[arg(long)]
     pub json: bool,
@@ -80,10 +91,12 @@ pub struct EvalArgs {
     /// published-finetuned, or a CSV file; may be given again
     #[arg(long, value_name = "WHICH|FILE", value_parser = Numbers::parse)]
     pub compare: Vec<Numbers>,
-    /// Write a row per question here: names, side, rank, score, candidates, reached, kind of question (TSV)
+    /// Write a row per question here: names, side, rank, score, candidates, reached, kind of question (TSV). With several
+    /// --seeds a row per question and seed
     #[arg(long, value_name = "TSV")]
     pub ranks: Option<PathBuf>,
-    /// Compare with the --ranks of another run, question by question, and say how sure the difference is
+    /// Compare with the --ranks of another run, question by question, and say how sure the difference is. Seeds are joined
+    /// if both runs have several, else averaged
     #[arg(long, value_name = "TSV")]
     pub against: Option<PathBuf>,
     /// With --against: the mean once more without this dataset; may be given again
@@ -177,36 +190,50 @@ pub fn run(args: EvalArgs) -> Result<(), Failure> {
     let mut table = ResultsTable::new(&args, &datasets)?;
     for (number, (dataset, task)) in datasets.iter().flat_map(|d| tasks.iter().map(move |t| (d, *t))).enumerate() {
         let named = predictor.model(task).map_err(error)?;
-        let progress = EvalBar::new(format!("{} ({}/{})", dataset.name, number + 1, datasets.len() * tasks.len()));
+        let bar = |seed: u64| {
+            let seed = if args.seeds > 1 { format!(", seed {seed}") } else { String::new() };
+            EvalBar::new(format!("{} ({}/{}){seed}", dataset.name, number + 1, datasets.len() * tasks.len()))
+        };
         let settings = args.protocol.settings();
-        let mut watch = |p: evaluate::EvalProgress| progress.tell(p, &stop);
-        let result = evaluate_ranked(
+        let mut progress = (settings.seed, bar(settings.seed));
+        let mut watch = |seed: u64, p: evaluate::EvalProgress| {
+            if progress.0 != seed {
+                progress.1.end();
+                progress = (seed, bar(seed));
+            }
+            progress.1.tell(p, &stop)
+        };
+        let mut done = |result: &RankedEvaluation| {
+            if args.ranks.is_some() || theirs.is_some() {
+                ranked.extend(result.rows());
+            }
+        };
+        let result = evaluate_seeds(
             dataset,
             &named.model,
             &named.name,
             &settings,
+            args.seeds,
             predictor.pool(),
             record.as_mut(),
             None,
             &mut watch,
+            &mut done,
         );
-        progress.end();
+        progress.1.end();
         let result = match result {
             Err(EvalError::Stopped) => stopped(partial.as_deref()),
             result => result.map_err(|e| Failure::Error(format!("{}: {}", dataset.name, message(&e))))?,
         };
-        if args.ranks.is_some() || theirs.is_some() {
-            ranked.extend(result.rows());
-        }
-        let result = result.evaluation;
-        for line in &result.differences {
+        let first = results.len();
+        results.extend(result.runs);
+        for line in &results[first].differences {
             say!("warning: {} is not as published: {line}", dataset.name);
         }
-        results.push(result);
         if let Some(out) = &args.out {
             flock_kg::eval::results::write(out, &results).map_err(error)?;
         }
-        heard(table.add(&results[results.len() - 1]))?;
+        heard(table.add(&results[first..], &result.summary))?;
     }
     let mut tables = || -> Result<(), Failure> {
         table.end(&results)?;
@@ -250,6 +277,7 @@ struct ResultsTable {
     records: Option<Records>,     // for formats of one table: a row per dataset, no means
     name: usize,                  // width of the names
     sampled: bool,
+    seeds: bool, // whether there are several
     count: usize,
 }
 
@@ -257,11 +285,15 @@ const TITLES: [&str; 12] =
     ["dataset", "task", "queries", "n", "P", "MRR", "Hits@1", "Hits@3", "Hits@10", "mean rank", "coverage", "seconds"];
 
 /// The columns of a row per dataset, for programs.
-fn result_columns() -> Vec<Column> {
+fn result_columns(seeds: bool) -> Vec<Column> {
     let mut columns = vec![Column::text("dataset"), Column::text("task"), Column::text("split"), Column::text("group")];
     columns.extend(["queries", "n", "passes"].map(Column::integer));
     columns.extend(METRICS.map(Column::number));
     columns.extend(["mrr_interval", "coverage", "seconds"].map(Column::number));
+    if seeds {
+        columns.push(Column::integer("seeds"));
+        columns.extend(METRICS.map(|metric| Column::number(format!("{metric}_deviation"))));
+    }
     columns
 }
 
@@ -273,14 +305,26 @@ pub fn metric_cells(m: &RankMetrics) -> [Cell<'static>; 5] {
     [m.mrr, m.hits1, m.hits3, m.hits10, m.mean_rank].map(Cell::from)
 }
 
-fn result_row(e: &Evaluation) -> Vec<Cell<'_>> {
+fn result_row<'a>(runs: &'a [Evaluation], over_seeds: &SeedSummary) -> Vec<Cell<'a>> {
+    let e = &runs[0];
     let names = [e.task.to_string(), e.split.to_string(), e.group.to_string()];
     let mut row = vec![Cell::from(e.dataset.as_str())];
     row.extend(names.map(Cell::from));
     row.extend([e.summary.all.queries.into(), e.protocol.n.into(), e.protocol.passes.into()]);
-    row.extend(metric_cells(&e.summary.all.pessimistic));
-    row.extend([e.summary.interval.map(|i| i.mrr).into(), e.summary.coverage.into(), e.seconds.into()]);
+    row.extend(metric_cells(&over_seeds.mean));
+    let (coverage, seconds) = coverage_and_seconds(runs);
+    row.extend([e.summary.interval.map(|i| i.mrr).into(), coverage.into(), seconds.into()]);
+    if runs.len() > 1 {
+        row.push(runs.len().into());
+        row.extend(metric_cells(&over_seeds.deviation));
+    }
     row
+}
+
+/// The mean coverage of the seeds, and the time of all.
+fn coverage_and_seconds(runs: &[Evaluation]) -> (f64, f64) {
+    let coverage = runs.iter().map(|e| e.summary.coverage).sum::<f64>() / runs.len() as f64;
+    (coverage, runs.iter().map(|e| e.seconds).sum())
 }
 
 impl ResultsTable {
@@ -289,32 +333,42 @@ impl ResultsTable {
         let format = (!args.json).then_some(args.output);
         let records = match args.json || !args.is_one_table() {
             true => None,
-            false => Some(OutputArgs { output: Some(args.output), out: None }.records(result_columns())?),
+            false => Some(OutputArgs { output: Some(args.output), out: None }.records(result_columns(args.seeds > 1))?),
         };
         Ok(ResultsTable {
             format,
             records,
             name: longest.max("mean transductive (13)".len()),
             sampled: args.protocol.limit.is_some(),
+            seeds: args.seeds > 1,
             count: 0,
         })
     }
 
-    fn add(&mut self, e: &Evaluation) -> Result<(), Failure> {
+    /// Adds the runs of a dataset, one for each seed.
+    fn add(&mut self, runs: &[Evaluation], over_seeds: &SeedSummary) -> Result<(), Failure> {
         self.count += 1;
         if let Some(records) = &mut self.records {
-            records.row(&result_row(e))?;
+            records.row(&result_row(runs, over_seeds))?;
             return records.flush();
         }
+        let e = &runs[0];
         match self.format {
             None => {
                 let before = if self.count == 1 { "[\n" } else { ",\n" };
-                return print(&format!("{before}{}", json(e)?));
+                let objects = runs.iter().map(json).collect::<Result<Vec<String>, _>>()?;
+                return print(&format!("{before}{}", objects.join(",\n")));
             }
             Some(format) if self.count == 1 => {
                 let mut titles: Vec<String> = TITLES.map(String::from).to_vec();
+                if self.seeds {
+                    let metrics: Vec<String> = titles.splice(5..10, []).filter(|title| title != "mean rank").collect();
+                    let pairs = metrics.into_iter().flat_map(|title| [title.clone(), format!("{title} ±")]);
+                    let pairs: Vec<String> = std::iter::once("seeds".to_string()).chain(pairs).collect();
+                    titles.splice(5..5, pairs);
+                }
                 if self.sampled {
-                    titles.insert(6, "±95 %".to_string());
+                    titles.insert(if self.seeds { 8 } else { 6 }, "±95 %".to_string());
                 }
                 self.line(format, &titles)?;
                 if format == OutputFormat::Md {
@@ -331,13 +385,14 @@ impl ResultsTable {
             e.protocol.n.to_string(),
             e.protocol.passes.to_string(),
         ];
-        self.row(&first, &e.summary.all.pessimistic, interval, Some(e.summary.coverage), Some(e.seconds))
+        let (coverage, seconds) = coverage_and_seconds(runs);
+        self.row(&first, over_seeds, interval, Some(coverage), Some(seconds))
     }
 
     fn row(
         &self,
         first: &[String; 5],
-        m: &RankMetrics,
+        over_seeds: &SeedSummary,
         interval: String,
         coverage: Option<f64>,
         seconds: Option<f64>,
@@ -345,11 +400,23 @@ impl ResultsTable {
         let Some(format) = self.format else { return Ok(()) };
         let digits = |x: f64| format!("{x:.4}");
         let mut cells = first.to_vec();
-        cells.push(digits(m.mrr));
+        let SeedSummary { seeds, mean: m, deviation: d } = over_seeds;
+        let pair = |mean: f64, deviation: f64| match self.seeds {
+            true => vec![digits(mean), digits(deviation)],
+            false => vec![digits(mean)],
+        };
+        if self.seeds {
+            cells.push(seeds.len().to_string());
+        }
+        cells.extend(pair(m.mrr, d.mrr));
         if self.sampled {
             cells.push(interval);
         }
-        cells.extend([digits(m.hits1), digits(m.hits3), digits(m.hits10), format!("{:.1}", m.mean_rank)]);
+        cells
+            .extend([(m.hits1, d.hits1), (m.hits3, d.hits3), (m.hits10, d.hits10)].iter().flat_map(|x| pair(x.0, x.1)));
+        if !self.seeds {
+            cells.push(format!("{:.1}", m.mean_rank));
+        }
         cells.push(coverage.map_or(String::new(), digits));
         cells.push(seconds.map_or(String::new(), |s| format!("{s:.1}")));
         self.line(format, &cells)
@@ -396,22 +463,24 @@ impl ResultsTable {
     }
 
     fn mean(&self, name: &str, task: Task, of: &[&Evaluation]) -> Result<(), Failure> {
-        if of.len() < 2 {
+        let datasets = by_dataset(of);
+        let (count, Some(over_seeds)) = (datasets.len(), SeedSummary::new(of)) else { return Ok(()) };
+        if count < 2 {
             return Ok(());
         }
-        let all: Vec<RankMetrics> = of.iter().map(|e| e.summary.all.pessimistic).collect();
-        let first = [format!("{name} ({})", of.len()), task.to_string(), String::new(), String::new(), String::new()];
+        let first = [format!("{name} ({count})"), task.to_string(), String::new(), String::new(), String::new()];
         // Samples of different datasets are independent.
-        let half =
-            of.iter().map(|e| e.summary.interval.map_or(0.0, |i| i.mrr).powi(2)).sum::<f64>().sqrt() / of.len() as f64;
+        let halves = datasets.iter().map(|runs| runs[0].summary.interval.map_or(0.0, |i| i.mrr).powi(2));
+        let half = halves.sum::<f64>().sqrt() / count as f64;
         let coverage = of.iter().map(|e| e.summary.coverage).sum::<f64>() / of.len() as f64;
-        self.row(&first, &RankMetrics::mean(&all), format!("{half:.4}"), Some(coverage), None)
+        self.row(&first, &over_seeds, format!("{half:.4}"), Some(coverage), None)
     }
 }
 
 /// Tie rules, sides, reached answers and relations of one dataset.
 fn details(e: &Evaluation, format: OutputFormat) -> Result<(), Failure> {
-    let title = format!("{}, {}, {}: {} distinct queries", e.dataset, e.task, e.split, grouped(e.asked as u64));
+    let seed = e.over_seeds.as_ref().map_or(String::new(), |_| format!(", seed {}", e.protocol.seed));
+    let title = format!("{}, {}, {}{seed}: {} distinct queries", e.dataset, e.task, e.split, grouped(e.asked as u64));
     println(&match format {
         OutputFormat::Md => format!("\n**{title}**\n"),
         OutputFormat::Csv => format!("\n# {title}"),
@@ -472,7 +541,7 @@ fn comparison(name: &str, published: &PublishedNumbers, of: &[&Evaluation], args
 /// Writes the file of `--ranks`, whole or not at all.
 fn write_ranks(path: &Path, rows: &[RankRow]) -> Result<(), Failure> {
     let mut bytes = Vec::new();
-    ranks::write_header(&mut bytes)?;
+    ranks::write_header(&mut bytes, rows)?;
     rows.iter().try_for_each(|row| ranks::write_row(&mut bytes, row))?;
     let text = String::from_utf8(bytes).map_err(error)?;
     write_text(path, &text).map_err(error)
