@@ -17,7 +17,6 @@ use crate::results::{Evaluation, FullProtocol, utc};
 use crate::strata::{Strata, Stratum};
 use crate::summary::RankSummary;
 use flock_model::ModelName;
-use flock_model::bench::MACS_PER_POSITION;
 use flock_model::checkpoint::Task;
 use flock_model::ensemble::Ask;
 use flock_model::files::sha256_hex;
@@ -190,7 +189,11 @@ pub(crate) fn evaluate_run(
         summary,
         asked: total,
         seconds,
-        gflops: if seconds > 0.0 { 2.0 * MACS_PER_POSITION as f64 * positions / seconds / 1e9 } else { 0.0 },
+        gflops: if seconds > 0.0 {
+            2.0 * model.meta().macs_per_position() as f64 * positions / seconds / 1e9
+        } else {
+            0.0
+        },
         overhead: if sitting > 0.0 { 1.0 - asking.as_secs_f64() / sitting } else { 0.0 },
         threads: pool.current_num_threads(),
         time: utc(SystemTime::now()),

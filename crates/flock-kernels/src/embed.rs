@@ -5,8 +5,9 @@
 //! rows of published weights, are added up once per model. `N` and `T` are the projected states
 //! `from_node(v)` and `from_type(r)`, with one row per node and per type of the query.
 
-use crate::simd::{Engine, Kernel, Mac, Vector, prefetch_row};
-use crate::{AlignedVec, BLOCK, D};
+use crate::simd::{Engine, Mac, Vector, prefetch_row};
+use crate::width::WidthKernel;
+use crate::{AlignedVec, BLOCK, has_width};
 
 /// The positions of recorded walks, as row numbers of the embedding tables and of the states.
 ///
@@ -85,9 +86,13 @@ pub fn row_of(w: usize, t: usize, walks: usize, length: usize) -> usize {
     first * length + t * block_width(w, walks) + (w - first)
 }
 
+/// Rows of the table of marks.
+const MARKS: usize = 16;
+
 /// The embedding tables of one update.
 pub struct Embed {
     engine: Engine,
+    width: usize,
     node_name: AlignedVec<f32>, // (L, D)
     type_name: AlignedVec<f32>, // (L + 1, D)
     mark: AlignedVec<f32>,      // (16, D)
@@ -116,8 +121,10 @@ pub fn plain_backward(
     d: &mut Gradients<'_>,
 ) {
     let length = positions.node.len() / walks;
+    let width = d.d_mark.len() / MARKS;
     for p in 0..walks * length {
         let row = p % length * walks + p / length;
+        let d_x = &d_x[row * width..][..width];
         let rows = [
             (&mut *d.d_node_name, positions.node_name[p] as usize),
             (&mut *d.d_type_name, positions.type_name[p] as usize),
@@ -126,19 +133,19 @@ pub fn plain_backward(
             (&mut *d.d_types, positions.ty[p] as usize),
         ];
         for (table, at) in rows {
-            for c in 0..D {
-                table[at * D + c] += d_x[row * D + c];
-            }
+            table[at * width..][..width].iter_mut().zip(d_x).for_each(|(t, d)| *t += d);
         }
     }
 }
 
 impl Embed {
-    /// Copies the tables.
+    /// Copies the tables. Their width is one of [`WIDTHS`](crate::WIDTHS).
     pub fn new(engine: Engine, node_name: &[f32], type_name: &[f32], mark: &[f32]) -> Embed {
-        assert!(mark.len() == 16 * D);
+        let width = mark.len() / MARKS;
+        assert!(has_width(width) && mark.len() == MARKS * width);
         Embed {
             engine,
+            width,
             node_name: AlignedVec::from_slice(node_name),
             type_name: AlignedVec::from_slice(type_name),
             mark: AlignedVec::from_slice(mark),
@@ -147,14 +154,14 @@ impl Embed {
 
     /// Checks all lengths and row numbers once, because [`Embed::forward`] reads without bounds checks. Returns `L`.
     fn check(&self, positions: Positions<'_>, nodes: &[f32], types: &[f32], walks: usize, x: &[f32]) -> usize {
-        let p = positions.node.len();
-        assert!(walks > 0 && p.is_multiple_of(walks) && x.len() == p * D);
+        let (p, width) = (positions.node.len(), self.width);
+        assert!(walks > 0 && p.is_multiple_of(walks) && x.len() == p * width);
         let Positions { node_name, type_name, mark, ty, node } = positions;
         assert!([node_name.len(), type_name.len(), mark.len(), ty.len()] == [p; 4]);
-        let below = |rows: &[u16], table: &[f32]| rows.iter().all(|&r| (r as usize) < table.len() / D);
+        let below = |rows: &[u16], table: &[f32]| rows.iter().all(|&r| (r as usize) < table.len() / width);
         assert!(below(node_name, &self.node_name) && below(type_name, &self.type_name));
-        let below = |rows: &[u32], table: &[f32]| rows.iter().all(|&r| (r as usize) < table.len() / D);
-        assert!(below(node, nodes) && below(ty, types) && mark.iter().all(|m| *m < 16));
+        let below = |rows: &[u32], table: &[f32]| rows.iter().all(|&r| (r as usize) < table.len() / width);
+        assert!(below(node, nodes) && below(ty, types) && mark.iter().all(|m| (*m as usize) < MARKS));
         p / walks
     }
 
@@ -162,14 +169,15 @@ impl Embed {
     /// definition.
     pub fn plain(&self, positions: Positions<'_>, nodes: &[f32], types: &[f32], walks: usize, x: &mut [f32]) {
         let length = self.check(positions, nodes, types, walks, x);
+        let d = self.width;
         for p in 0..walks * length {
             let row = p % length * walks + p / length;
-            for c in 0..D {
-                x[row * D + c] = self.node_name[positions.node_name[p] as usize * D + c]
-                    + self.type_name[positions.type_name[p] as usize * D + c]
-                    + self.mark[positions.mark[p] as usize * D + c]
-                    + nodes[positions.node[p] as usize * D + c]
-                    + types[positions.ty[p] as usize * D + c];
+            for c in 0..d {
+                x[row * d + c] = self.node_name[positions.node_name[p] as usize * d + c]
+                    + self.type_name[positions.type_name[p] as usize * d + c]
+                    + self.mark[positions.mark[p] as usize * d + c]
+                    + nodes[positions.node[p] as usize * d + c]
+                    + types[positions.ty[p] as usize * d + c];
             }
         }
     }
@@ -184,7 +192,7 @@ impl Embed {
         x: &mut [f32], // (L, walks, D)
     ) {
         let length = self.check(positions, nodes, types, walks, x);
-        self.engine.run(ForwardKernel { tables: self, positions, nodes, types, walks, length, x });
+        self.engine.run_at(self.width, ForwardKernel { tables: self, positions, nodes, types, walks, length, x });
     }
 }
 
@@ -198,17 +206,17 @@ struct ForwardKernel<'a> {
     x: &'a mut [f32],
 }
 
-impl Kernel for ForwardKernel<'_> {
+impl WidthKernel for ForwardKernel<'_> {
     type Out = ();
     #[inline(always)]
-    unsafe fn run<M: Mac>(self) {
+    unsafe fn run<M: Mac, const D: usize, const C: usize>(self) {
         let ForwardKernel { tables, positions, nodes, types, walks, length, x } = self;
         for p in 0..walks * length {
             let row = p % length * walks + p / length;
             // The projected states of a large query do not fit in the near caches, so ask for a row
             // a few positions ahead.
             if let Some(&node) = positions.node.get(p + 8) {
-                prefetch_row(nodes.as_ptr().wrapping_add(node as usize * D));
+                prefetch_row::<D>(nodes.as_ptr().wrapping_add(node as usize * D));
             }
             // SAFETY: `check` has compared every row number with its table and `x` with the positions.
             unsafe {
@@ -235,7 +243,7 @@ impl Kernel for ForwardKernel<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{assert_close, engines, noise};
+    use crate::testing::{assert_close, engines, noise, widths};
 
     #[test]
     fn fast_equals_plain_and_rows_are_a_permutation() {
@@ -247,13 +255,13 @@ mod tests {
         let (nn, tn, node, ty) = (small(ids(1, 5)), small(ids(2, 6)), ids(3, 20), ids(4, 9));
         let mark: Vec<u8> = ids(5, 16).into_iter().map(|x| x as u8).collect();
         let positions = Positions { node_name: &nn, type_name: &tn, mark: &mark, node: &node, ty: &ty };
-        let (nodes, types) = (noise(6, 20 * D, 1.0), noise(7, 9 * D, 1.0));
-        for engine in engines() {
-            let embed = Embed::new(engine, &noise(8, 5 * D, 1.0), &noise(9, 6 * D, 1.0), &noise(10, 16 * D, 1.0));
-            let (mut want, mut got) = (vec![0.0; walks * length * D], vec![0.0; walks * length * D]);
+        for (d, engine) in widths().into_iter().flat_map(|d| engines().into_iter().map(move |e| (d, e))) {
+            let (nodes, types) = (noise(6, 20 * d, 1.0), noise(7, 9 * d, 1.0));
+            let embed = Embed::new(engine, &noise(8, 5 * d, 1.0), &noise(9, 6 * d, 1.0), &noise(10, 16 * d, 1.0));
+            let (mut want, mut got) = (vec![0.0; walks * length * d], vec![0.0; walks * length * d]);
             embed.plain(positions, &nodes, &types, walks, &mut want);
             embed.forward(positions, &nodes, &types, walks, &mut got);
-            assert_close(&got, &want, 1e-6, &format!("{engine:?}"));
+            assert_close(&got, &want, 1e-6, &format!("{engine:?} width {d}"));
         }
         let mut seen: Vec<usize> = (0..31).flat_map(|w| (0..4).map(move |t| row_of(w, t, 31, 4))).collect();
         seen.sort_unstable();

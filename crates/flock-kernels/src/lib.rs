@@ -16,15 +16,16 @@
 //! |---|---|
 //! | `W` | walks |
 //! | `L` | positions of a walk |
-//! | `D` | width, 64 |
-//! | `H` | heads, 4, each over a slice of `D / H` = 16 |
-//! | `F` | hidden width of the feed-forward, 192 |
+//! | `D` | width: 32, 64, 96 or 128 |
+//! | `H` | heads, each over a slice of `D / H` = 16 or 32 |
+//! | `F` | hidden width of the feed-forward, `3D` |
 //! | `P` | rows, one per walk position: `W · L` |
 //!
 //! # From the definition to the machine
 //! [`simd`] has one trait for vectors, with a type for each instruction set, and one trait for
 //! multiply-accumulate, with a type for each precision. A kernel is written once against these two
-//! traits and compiled for each pair. [`Engine`] picks the pair at run time.
+//! traits and compiled for each pair. [`Engine`] picks the pair at run time. Kernels are also
+//! compiled for each width ([`WIDTHS`]). The plain versions run at any width.
 
 pub mod adamw;
 pub mod aligned;
@@ -41,18 +42,12 @@ pub mod simd;
 pub mod swiglu;
 #[cfg(test)]
 mod testing;
+mod width;
 
 pub use aligned::AlignedVec;
 pub use simd::{Engine, Level, Precision};
+pub use width::{HEAD_WIDTHS, WIDTHS, has_heads, has_width};
 
-/// Model width `D`. The kernels are compiled for it. Every published Flock model has width 64.
-pub const D: usize = 64;
-/// Consensus heads `H`.
-pub const H: usize = 4;
-/// Width of one head's slice.
-pub const DH: usize = D / H;
-/// Hidden width `F` of the feed-forward.
-pub const F: usize = 192;
 /// Walks that go through the sequence network together: two tiles of six rows. A block of 24 walks
 /// is 5 % slower, because it no longer fits in L1.
 pub const BLOCK: usize = 12;

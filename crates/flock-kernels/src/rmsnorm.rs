@@ -1,7 +1,7 @@
 //! Root-mean-square norm: `y = x / √(mean(x²) + 1e-5) · g`, over each row of width `D`.
 
+use crate::RMS_EPS;
 use crate::simd::Vector;
-use crate::{D, RMS_EPS};
 
 /// Norms each row. This loop is the definition.
 pub fn plain(
@@ -9,10 +9,11 @@ pub fn plain(
     g: &[f32],     // (D)
     y: &mut [f32], // (P, D)
 ) {
-    for (x, y) in x.chunks_exact(D).zip(y.chunks_exact_mut(D)) {
-        let mean = x.iter().map(|v| v * v).sum::<f32>() / D as f32;
+    let d = g.len();
+    for (x, y) in x.chunks_exact(d).zip(y.chunks_exact_mut(d)) {
+        let mean = x.iter().map(|v| v * v).sum::<f32>() / d as f32;
         let scale = 1.0 / (mean + RMS_EPS).sqrt();
-        for c in 0..D {
+        for c in 0..d {
             y[c] = x[c] * scale * g[c];
         }
     }
@@ -26,13 +27,14 @@ pub fn plain_backward(
     d_x: &mut [f32], // (P, D)
     d_g: &mut [f32], // (D)
 ) {
-    for ((x, d_y), d_x) in x.chunks_exact(D).zip(d_y.chunks_exact(D)).zip(d_x.chunks_exact_mut(D)) {
-        let mean = x.iter().map(|v| v * v).sum::<f32>() / D as f32;
+    let d = g.len();
+    for ((x, d_y), d_x) in x.chunks_exact(d).zip(d_y.chunks_exact(d)).zip(d_x.chunks_exact_mut(d)) {
+        let mean = x.iter().map(|v| v * v).sum::<f32>() / d as f32;
         let scale = 1.0 / (mean + RMS_EPS).sqrt();
-        let d_scale: f32 = (0..D).map(|c| d_y[c] * g[c] * x[c]).sum();
-        for c in 0..D {
+        let d_scale: f32 = (0..d).map(|c| d_y[c] * g[c] * x[c]).sum();
+        for c in 0..d {
             d_g[c] += d_y[c] * x[c] * scale;
-            d_x[c] += scale * (d_y[c] * g[c] - d_scale * scale * scale * x[c] / D as f32);
+            d_x[c] += scale * (d_y[c] * g[c] - d_scale * scale * scale * x[c] / d as f32);
         }
     }
 }
@@ -43,7 +45,7 @@ pub fn plain_backward(
 /// # Safety
 /// `x` points to a row of `D` values; see [`Vector`].
 #[inline(always)]
-pub(crate) unsafe fn scale_of<V: Vector>(x: *const f32) -> f32 {
+pub(crate) unsafe fn scale_of<V: Vector, const D: usize>(x: *const f32) -> f32 {
     // SAFETY: the caller's row has D values.
     unsafe {
         let mut sum = [V::zero(); 2];
@@ -62,7 +64,7 @@ pub(crate) unsafe fn scale_of<V: Vector>(x: *const f32) -> f32 {
 /// # Safety
 /// All pointers reach a row of `D` values; see [`Vector`].
 #[inline(always)]
-pub(crate) unsafe fn row_backward<V: Vector>(
+pub(crate) unsafe fn row_backward<V: Vector, const D: usize>(
     x: *const f32,
     g: *const f32,
     d_y: *const f32,
@@ -71,7 +73,7 @@ pub(crate) unsafe fn row_backward<V: Vector>(
 ) {
     // SAFETY: the caller's rows have D values.
     unsafe {
-        let s = scale_of::<V>(x);
+        let s = scale_of::<V, D>(x);
         let mut dot = V::zero();
         for c in (0..D).step_by(V::LANES) {
             let (x, y) = (V::load(x.add(c)), V::load(d_y.add(c)).mul(V::load(g.add(c))));
@@ -91,28 +93,29 @@ pub(crate) unsafe fn row_backward<V: Vector>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simd::{Kernel, Mac};
-    use crate::testing::{engines, noise};
+    use crate::simd::Mac;
+    use crate::testing::{engines, noise, widths};
+    use crate::width::WidthKernel;
 
     struct Scale<'a>(&'a [f32]);
-    impl Kernel for Scale<'_> {
+    impl WidthKernel for Scale<'_> {
         type Out = f32;
         #[inline(always)]
-        unsafe fn run<M: Mac>(self) -> f32 {
+        unsafe fn run<M: Mac, const D: usize, const C: usize>(self) -> f32 {
             // SAFETY: the row has D values.
-            unsafe { scale_of::<M::V>(self.0.as_ptr()) }
+            unsafe { scale_of::<M::V, D>(self.0.as_ptr()) }
         }
     }
 
     #[test]
     fn fast_scale_is_the_plain_one() {
-        for rms in [1e-4, 1.0, 300.0] {
-            let x = noise(5, D, rms);
-            let mut y = vec![0.0; D];
-            plain(&x, &[1.0; D], &mut y);
+        for (d, rms) in widths().into_iter().flat_map(|d| [1e-4, 1.0, 300.0].map(|rms| (d, rms))) {
+            let x = noise(5, d, rms);
+            let mut y = vec![0.0; d];
+            plain(&x, &vec![1.0; d], &mut y);
             for engine in engines() {
-                let got = engine.run(Scale(&x));
-                assert!((got * x[0] / y[0] - 1.0).abs() < 1e-6, "{engine:?}");
+                let got = engine.run_at(d, Scale(&x));
+                assert!((got * x[0] / y[0] - 1.0).abs() < 1e-6, "{engine:?} width {d}");
             }
         }
     }

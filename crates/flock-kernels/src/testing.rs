@@ -1,6 +1,6 @@
 //! Helpers for the tests of this crate.
 
-use crate::Engine;
+use crate::{Engine, WIDTHS};
 
 /// Lists the engines that a test compares: all that run here. Miri is thousands of times slower, so
 /// it gets one engine: the best one that rounds nothing. What differs between engines has tests of
@@ -17,6 +17,18 @@ pub fn engines() -> Vec<Engine> {
 /// would take minutes there.
 pub fn shapes<T: Copy>(all: &[T], small: &[T]) -> Vec<T> {
     if cfg!(miri) { small } else { all }.to_vec()
+}
+
+/// Lists the widths that a test goes through: all, or the published one under Miri. There the
+/// others would take as long again, and differ only in the lengths of loops.
+pub fn widths() -> Vec<usize> {
+    shapes(&WIDTHS, &[64])
+}
+
+/// Lists widths with their numbers of heads: all, or the published ones under Miri.
+pub fn widths_and_heads() -> Vec<(usize, usize)> {
+    let all: Vec<_> = WIDTHS.iter().flat_map(|d| crate::HEAD_WIDTHS.map(|slice| (*d, d / slice))).collect();
+    shapes(&all, &[(64, 4)])
 }
 
 /// Returns `n` reproducible values, roughly uniform in ±√3·`rms`.

@@ -9,7 +9,12 @@
 //! (directions).
 
 use flock_kernels::simd::{Engine, Level, Precision};
-use flock_kernels::{D, F, H, attention, consensus, embed, gru, head, linear, loss, rmsnorm, swiglu};
+use flock_kernels::{attention, consensus, embed, gru, head, linear, loss, rmsnorm, swiglu};
+
+/// The published sizes. The plain versions are the same code at every width.
+const D: usize = 64;
+const H: usize = 4;
+const F: usize = 3 * D;
 
 /// Returns `n` reproducible values, uniform in ±√3·`rms`.
 fn noise(seed: u64, n: usize, rms: f32) -> Vec<f32> {
@@ -327,7 +332,7 @@ fn mean_consensus_is_softmax_consensus_of_equal_logits() {
 
 #[test]
 fn head_on_both_sides_of_its_kinks() {
-    use head::HIDDEN;
+    const HIDDEN: usize = 2 * D;
     // Biases of ±4 and ±8 keep every unit away from zero, half of them off: between kinks the head is smooth.
     let signs = |seed, size: f32| noise(seed, HIDDEN, 1.0).iter().map(|v| size * v.signum()).collect::<Vec<f32>>();
     let tensors = vec![

@@ -1,6 +1,6 @@
 //! Speed as a ratio: useful work per second over this machine's multiply-add peak, measured in the same run.
 //!
-//! Useful work is counted from the model's definition, [`MACS_PER_POSITION`] multiply-adds per walk position and update,
+//! Useful work is counted from the model's definition ([`Metadata::macs_per_position`]),
 //! whatever the engine really executes. Machines are noisy: of several runs the best counts, for peak and model alike.
 
 use std::fmt;
@@ -19,15 +19,11 @@ use crate::fast::pass::Model;
 use crate::fast::update::Stages;
 use crate::init::initial_weights;
 use crate::input::View;
-use crate::metadata::{Metadata, Task};
+use crate::metadata::Metadata;
 use crate::step::{BaseLoss, Example, Gradient, StepInput};
 
-/// Multiply-adds per walk position and update, by the definition: GRU 49,152, its output layer 8,192, feed-forward
-/// 36,864, `from_*` 8,192, `to_*` 8,192, logits 512.
-pub const MACS_PER_POSITION: u64 = 111_104;
-
 /// What to measure.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct BenchOptions {
     /// Threads of the forward runs.
     pub threads: usize,
@@ -37,6 +33,8 @@ pub struct BenchOptions {
     pub train: bool,
     /// Base walk count and ensemble passes of each forward row.
     pub forward: &'static [(u32, u32)],
+    /// The model, whose weights are drawn anew.
+    pub model: Metadata,
 }
 
 /// The forward rows of the benchmark command.
@@ -51,6 +49,8 @@ pub struct BenchReport {
     pub simd: String,
     /// Whether bf16 products run on AVX512-BF16.
     pub native_bf16: bool,
+    /// Sizes of the model.
+    pub model: BenchModel,
     /// The graph of the forward runs.
     pub graph: BenchGraph,
     /// f32 multiply-add peak of all threads.
@@ -84,6 +84,21 @@ pub struct TrainRow {
     pub ratio: f64,
     /// Peak resident memory of the process during the row, in MB; 0 where the system does not tell.
     pub peak_rss_mb: f64,
+}
+
+/// Sizes of the model.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct BenchModel {
+    /// Width.
+    pub width: usize,
+    /// Consensus heads.
+    pub heads: usize,
+    /// Layers of the sequence processor.
+    pub layers: usize,
+    /// Parameters.
+    pub parameters: u64,
+    /// Useful multiply-adds per walk position and update.
+    pub macs_per_position: u64,
 }
 
 /// Size of the synthetic graph.
@@ -202,7 +217,8 @@ pub fn run(options: BenchOptions, progress: &mut dyn FnMut(&str)) -> Result<Benc
     progress("walks");
     let walk_moves_per_s_1t = bench_moves(&graph, options.time.as_secs_f64());
 
-    let checkpoint = initial_weights(Metadata::published(Task::Entity), 0).map_err(|e| e.to_string())?;
+    let checkpoint = initial_weights(options.model, 0).map_err(|e| e.to_string())?;
+    let meta = checkpoint.meta();
     let (mut forward, mut train) = (Vec::new(), Vec::new());
     for precision in [Precision::F32, Precision::Bf16] {
         let Some(engine) = Engine::new(level, precision) else { continue };
@@ -227,6 +243,13 @@ pub fn run(options: BenchOptions, progress: &mut dyn FnMut(&str)) -> Result<Benc
         version: env!("CARGO_PKG_VERSION"),
         simd: level.to_string(),
         native_bf16: level == Level::Avx512 && flock_kernels::simd::has_native_bf16(),
+        model: BenchModel {
+            width: meta.width,
+            heads: meta.heads,
+            layers: meta.layers,
+            parameters: meta.num_parameters(),
+            macs_per_position: meta.macs_per_position(),
+        },
         graph: BenchGraph {
             entities: graph.num_nodes(),
             relations: graph.num_relations(),
@@ -289,8 +312,8 @@ fn train_row(
         }
         round += 1;
     }
-    let positions =
-        3 * u64::from(n) * checkpoint.meta().length as u64 * checkpoint.meta().updates as u64 * BATCH as u64;
+    let meta = checkpoint.meta();
+    let positions = 3 * u64::from(n) * meta.length as u64 * meta.updates as u64 * BATCH as u64;
     let seconds = best.as_secs_f64();
     Ok(TrainRow {
         n,
@@ -298,7 +321,7 @@ fn train_row(
         precision: engine.precision().to_string(),
         threads,
         ms_per_step: seconds * 1e3,
-        gflops: 3.0 * 2.0 * (MACS_PER_POSITION * positions) as f64 / seconds / 1e9,
+        gflops: 3.0 * 2.0 * (meta.macs_per_position() * positions) as f64 / seconds / 1e9,
         ratio: 0.0,
         peak_rss_mb: peak_rss_mb(),
     })
@@ -338,7 +361,8 @@ fn forward_row(
         }
         round += 1;
     }
-    let positions = 3 * u64::from(n * passes) * model.meta().length as u64 * model.meta().updates as u64;
+    let meta = model.meta();
+    let positions = 3 * u64::from(n * passes) * meta.length as u64 * meta.updates as u64;
     let seconds = best.as_secs_f64() / BATCH as f64;
     Ok(ForwardRow {
         n,
@@ -347,7 +371,7 @@ fn forward_row(
         precision: model.engine().precision().to_string(),
         threads: pool.current_num_threads(),
         ms_per_query: seconds * 1e3,
-        gflops: 2.0 * (MACS_PER_POSITION * positions) as f64 / seconds / 1e9,
+        gflops: 2.0 * (meta.macs_per_position() * positions) as f64 / seconds / 1e9,
         ratio: 0.0,
         peak_rss_mb: peak_rss_mb(),
         stages: StageTimes::new(&stages, BATCH),
@@ -376,6 +400,10 @@ impl fmt::Display for BenchReport {
             self.peak_f32_gflops, self.peak_f32_gflops_1t
         )?;
         writeln!(f, "walk moves, one thread  {:8.1} million/s", self.walk_moves_per_s_1t / 1e6)?;
+        let BenchModel { width, heads, layers, .. } = self.model;
+        if (width, heads, layers) != (64, 4, 1) {
+            writeln!(f, "model                    width {width}, {heads} heads, {layers} layers")?;
+        }
         let emulated = |p: &str| if p == "bf16" && !self.native_bf16 { "  (bf16 emulated)" } else { "" };
         if !self.train.is_empty() {
             writeln!(f, "\ntraining step, {} entities, {} triples", self.graph.entities, self.graph.triples)?;

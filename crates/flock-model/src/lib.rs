@@ -34,7 +34,7 @@ pub mod weights;
 pub use checkpoint::Checkpoint;
 pub use fast::pass::{Model, PassBuffers, PassScores};
 pub use fast::{backward as gradient, pass as model, update};
-pub use input::{Draw, ModelError, View};
+pub use input::{Draw, ModelError, SizeError, View};
 pub use metadata::{Averaging, Metadata, ProcessorKind, Task};
 pub use name::ModelName;
 pub use update::Parallelism;

@@ -5,6 +5,7 @@
 
 use std::fmt::{self, Write as _};
 
+use flock_kernels::{head, swiglu};
 use flock_walk::WalkOptions;
 use serde::{Deserialize, Serialize};
 
@@ -64,6 +65,14 @@ fn is_one(period: &u32) -> bool {
     *period == 1
 }
 
+fn one_layer() -> usize {
+    1
+}
+
+fn is_one_layer(layers: &usize) -> bool {
+    *layers == 1
+}
+
 /// What a checkpoint says about itself: the sizes of the model, and where its weights come from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metadata {
@@ -73,6 +82,9 @@ pub struct Metadata {
     pub width: usize,
     /// Consensus heads `H`; divides the width.
     pub heads: usize,
+    /// Layers of an update's sequence processor, each with its feed-forward; one if a file does not say.
+    #[serde(default = "one_layer", skip_serializing_if = "is_one_layer")]
+    pub layers: usize,
     /// Updates `I`, each with its own weights.
     pub updates: usize,
     /// Walk length `L`.
@@ -125,6 +137,7 @@ impl Metadata {
             task,
             width: 64,
             heads: 4,
+            layers: 1,
             updates: 6,
             length: 128,
             processor: ProcessorKind::Gru,
@@ -146,9 +159,38 @@ impl Metadata {
         }
     }
 
+    /// Returns the consensus heads of a model of this width, if nothing else is said: slices of 16.
+    pub fn default_heads(width: usize) -> usize {
+        (width / 16).max(1)
+    }
+
     /// Returns the width of the feed-forward layer, `3D`.
     pub fn feed_forward_width(&self) -> usize {
-        3 * self.width
+        swiglu::FACTOR * self.width
+    }
+
+    /// Returns the multiply-adds per walk position and update, by the definition: per layer the GRU
+    /// 12D², its output layer 2D² and the feed-forward 9D²; then `from_*` 2D², `to_*` 2D² and the
+    /// logits 2DH. A transformer counts as the GRU it stands for.
+    pub fn macs_per_position(&self) -> u64 {
+        let (d, h, layers) = (self.width as u64, self.heads as u64, self.layers as u64);
+        layers * 23 * d * d + 4 * d * d + 2 * d * h
+    }
+
+    /// Describes the sizes in words: updates and walk length, and what differs from the published
+    /// width, heads and layers.
+    pub fn sizes_in_words(&self) -> String {
+        let mut words = format!("{} updates, walk length {}", self.updates, self.length);
+        if self.width != 64 {
+            let _ = write!(words, ", width {}", self.width);
+        }
+        if self.heads != Metadata::default_heads(self.width) {
+            let _ = write!(words, ", {} heads", self.heads);
+        }
+        if self.layers != 1 {
+            let _ = write!(words, ", {} layers", self.layers);
+        }
+        words
     }
 
     /// Returns how walks are drawn for this model: its length, and every switch it was trained with.
@@ -191,7 +233,7 @@ impl Metadata {
 
     /// Returns the width of the scoring head's hidden layers, `2D`.
     pub fn head_width(&self) -> usize {
-        2 * self.width
+        head::hidden_width(self.width)
     }
 
     /// Returns the base walk count for a walked graph, by the rule of [`base_walks`].

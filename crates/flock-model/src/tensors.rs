@@ -20,7 +20,10 @@ use crate::metadata::{Metadata, Task};
 use crate::processor::{Place, ProcessorKind, ProcessorTensor, Sizes};
 pub use check::TensorError;
 pub(crate) use check::{check_finite, check_shapes};
-pub(crate) use views::{FeedForwardTensors, HeadTensors, LinearTensors, ModelTensors, UpdateTensors};
+pub(crate) use views::{FeedForwardTensors, HeadTensors, LayerTensors, LinearTensors, ModelTensors, UpdateTensors};
+
+/// The most layers a sequence processor may have.
+pub const MAX_LAYERS: usize = 16;
 
 /// The most parameters a model may have (a gigabyte of `f32`).
 pub const MAX_PARAMETERS: u64 = 1 << 28;
@@ -173,17 +176,25 @@ impl Rows {
         let flags = flags.map(|name| self.tables(name, 2));
 
         let needed = meta.processor.processor().tensors(meta.sizes());
-        // The processor's rows, by update, in the order it listed them.
-        let mut processor = vec![vec![0; needed.len()]; meta.updates];
+        // The rows of the first layer's processor, by update, in the order it listed them.
+        let mut first = vec![vec![0; needed.len()]; meta.updates];
         for (k, tensor) in needed.iter().enumerate().filter(|(_, t)| t.place == Place::Table) {
-            for (i, rows) in processor.iter_mut().enumerate() {
-                rows[k] = self.add(name_of(tensor, i), &tensor.shape, tensor.initialiser);
+            for (i, rows) in first.iter_mut().enumerate() {
+                rows[k] = self.add(name_of(tensor, i, 0), &tensor.shape, tensor.initialiser);
             }
         }
         let from = [FROM_NODE, "from_type"].map(|name| self.linears(name, d));
-        let mut feed_forward = Vec::with_capacity(meta.updates);
-        for (i, rows) in processor.iter_mut().enumerate() {
-            feed_forward.push(self.network(meta, i, &needed, rows));
+        let mut networks = Vec::with_capacity(meta.updates);
+        for (i, rows) in first.into_iter().enumerate() {
+            let mut layers = vec![self.layer(meta, i, 0, &needed, rows)];
+            for layer in 1..meta.layers {
+                let mut rows = vec![0; needed.len()];
+                for (k, tensor) in needed.iter().enumerate().filter(|(_, t)| t.place == Place::Table) {
+                    rows[k] = self.add(name_of(tensor, i, layer), &tensor.shape, tensor.initialiser);
+                }
+                layers.push(self.layer(meta, i, layer, &needed, rows));
+            }
+            networks.push(layers);
         }
         let to = ["to_node", "to_type"].map(|name| self.linears(name, d));
         let logit = [NODE_LOGIT, "type_logit"].map(|name| self.linears(name, h));
@@ -192,52 +203,65 @@ impl Rows {
             .map(|(name, outputs, inputs)| self.linear(name, outputs, inputs));
         let endpoints = (meta.task == Task::Relation)
             .then(|| ["head_to_query", "tail_to_query"].map(|name| self.linear(name, d, d)));
-        let update = |(i, (processor, feed_forward)): (usize, (Vec<usize>, FeedForwardTensors<usize>))| UpdateTensors {
+        let update = |(i, layers): (usize, Vec<LayerTensors<usize>>)| UpdateTensors {
             names: [names[0][i], names[1][i]],
             restart: restart[i],
             neighbour: neighbour[i],
             direction: direction[i],
             flags: [flags[0][i], flags[1][i]],
             from: [from[0][i], from[1][i]],
-            processor,
-            feed_forward,
+            layers,
             to: [to[0][i], to[1][i]],
             logit: [logit[0][i], logit[1][i]],
         };
-        let updates = processor.into_iter().zip(feed_forward).enumerate().map(update).collect();
+        let updates = networks.into_iter().enumerate().map(update).collect();
         ModelTensors { initial, updates, head: HeadTensors { first, second, last }, endpoints }
     }
 
-    /// The sequence processor and the feed-forward of update `i`.
-    fn network(
+    /// A layer of update `i`: the sequence processor, whose tables have their `rows` already, and
+    /// the feed-forward.
+    fn layer(
         &mut self,
         meta: &Metadata,
         i: usize,
+        layer: usize,
         needed: &[ProcessorTensor],
-        rows: &mut [usize],
-    ) -> FeedForwardTensors<usize> {
+        mut rows: Vec<usize>,
+    ) -> LayerTensors<usize> {
         let (d, f) = (meta.width, meta.feed_forward_width());
         let mut add_those = |table: &mut Rows, place: Place| {
             for (k, tensor) in needed.iter().enumerate().filter(|(_, t)| t.place == place) {
-                rows[k] = table.add(name_of(tensor, i), &tensor.shape, tensor.initialiser);
+                rows[k] = table.add(name_of(tensor, i, layer), &tensor.shape, tensor.initialiser);
             }
         };
         add_those(self, Place::BeforeNorm);
-        let norm = self.add(format!("net.{i}.ffn_norm.weight"), &[d], Initialiser::Ones);
+        let network = network_name(i, layer);
+        let norm = self.add(format!("{network}.ffn_norm.weight"), &[d], Initialiser::Ones);
         add_those(self, Place::AfterNorm);
-        let mut layer = |name: &str, outputs: usize, inputs: usize| {
+        let mut linear = |name: &str, outputs: usize, inputs: usize| {
             let initialiser = Initialiser::Uniform { fan_in: inputs };
-            self.add(format!("net.{i}.feed_forward.{name}.weight"), &[outputs, inputs], initialiser)
+            self.add(format!("{network}.feed_forward.{name}.weight"), &[outputs, inputs], initialiser)
         };
-        FeedForwardTensors { norm, w1: layer("w1", f, d), w2: layer("w2", d, f), w3: layer("w3", f, d) }
+        let feed_forward =
+            FeedForwardTensors { norm, w1: linear("w1", f, d), w2: linear("w2", d, f), w3: linear("w3", f, d) };
+        LayerTensors { processor: rows, feed_forward }
     }
 }
 
-/// The name of a processor's tensor in update `i`.
-fn name_of(tensor: &ProcessorTensor, i: usize) -> String {
+/// How the names of a layer begin, counted from 0. The first layer has the published names.
+fn network_name(i: usize, layer: usize) -> String {
+    match layer {
+        0 => format!("net.{i}"),
+        _ => format!("net.{i}.layer{}", layer + 1),
+    }
+}
+
+/// The name of a processor's tensor in a layer of update `i`.
+fn name_of(tensor: &ProcessorTensor, i: usize, layer: usize) -> String {
     match tensor.place {
-        Place::Table => format!("{}.{i}.weight", tensor.name),
-        Place::BeforeNorm | Place::AfterNorm => format!("net.{i}.{}", tensor.name),
+        Place::Table if layer == 0 => format!("{}.{i}.weight", tensor.name),
+        Place::Table => format!("{}.{}.weight", network_name(i, layer), tensor.name),
+        Place::BeforeNorm | Place::AfterNorm => format!("{}.{}", network_name(i, layer), tensor.name),
     }
 }
 
@@ -257,6 +281,9 @@ impl Metadata {
         }
         if self.heads == 0 || !self.width.is_multiple_of(self.heads) {
             return bad("heads", &self.heads, "must divide the width");
+        }
+        if !(1..=MAX_LAYERS).contains(&self.layers) {
+            return bad("layers", &self.layers, "must be between 1 and 16");
         }
         if !(1..=64).contains(&self.updates) {
             return bad("updates", &self.updates, "must be between 1 and 64");
@@ -298,10 +325,15 @@ impl Metadata {
         meta.width = rows(NODE_INIT).unwrap_or(meta.width);
         meta.heads = rows(&first(NODE_LOGIT)).unwrap_or(meta.heads);
         meta.length = rows(&first(NODE_NAMES)).unwrap_or(meta.length);
+        let has_layer = |layer: &usize| {
+            let start = format!("{}.", network_name(0, *layer));
+            shapes.range(start.clone()..).next().is_some_and(|(name, _)| name.starts_with(&start))
+        };
+        meta.layers += (1..MAX_LAYERS).take_while(has_layer).count();
         // A processor is known by its first layer.
         let known = |kind: &&ProcessorKind| {
             let tensors = kind.processor().tensors(Sizes { width: 1, length: 1 });
-            tensors.iter().find(|t| t.place == Place::AfterNorm).is_some_and(|t| shapes.contains_key(&name_of(t, 0)))
+            tensors.iter().find(|t| t.place == Place::AfterNorm).is_some_and(|t| shapes.contains_key(&name_of(t, 0, 0)))
         };
         let others = ProcessorKind::ALL.iter().filter(|kind| **kind != ProcessorKind::default());
         meta.processor = others.into_iter().find(known).copied().unwrap_or_default();
@@ -317,11 +349,15 @@ mod tests {
 
     use super::*;
 
-    /// Every task with every processor, small.
+    /// Every task with every processor and several layers, and another width; small.
     fn models() -> Vec<Metadata> {
         let sizes = |task| Metadata { updates: 3, length: 8, ..Metadata::published(task) };
-        let kinds = |task| ProcessorKind::ALL.iter().map(move |&processor| Metadata { processor, ..sizes(task) });
-        [Task::Entity, Task::Relation].into_iter().flat_map(kinds).collect()
+        let kinds = |task| {
+            let all = ProcessorKind::ALL.iter().flat_map(|&processor| [1, 3].map(|layers| (processor, layers)));
+            all.map(move |(processor, layers)| Metadata { processor, layers, ..sizes(task) })
+        };
+        let wide = Metadata { width: 96, heads: 3, ..sizes(Task::Entity) };
+        [Task::Entity, Task::Relation].into_iter().flat_map(kinds).chain([wide]).collect()
     }
 
     #[test]
@@ -400,7 +436,6 @@ mod tests {
             }
             for (i, update) in views.updates.iter().enumerate() {
                 let table = |name: &str| tensor(&format!("{name}.{i}.weight"));
-                let net = |name: &str| tensor(&format!("net.{i}.{name}"));
                 assert_eq!(update.names, ["emb_anon_node", "emb_anon_type"].map(table));
                 assert_eq!(update.flags, flags.map(table));
                 assert_eq!((update.restart, update.neighbour), (table("emb_restart"), table("emb_neighbor")));
@@ -412,25 +447,33 @@ mod tests {
                 ] {
                     layers.iter().zip(names).for_each(|(layer, name)| linear(layer, &format!("{name}.{i}")));
                 }
-                let FeedForwardTensors { norm, w1, w2, w3 } = update.feed_forward;
-                let ffn = ["ffn_norm", "feed_forward.w1", "feed_forward.w2", "feed_forward.w3"];
-                assert_eq!([norm, w1, w2, w3], ffn.map(|name| net(&format!("{name}.weight"))));
-                let mut processor = match meta.processor {
-                    ProcessorKind::Gru => vec![net("gru_norm.weight")],
-                    ProcessorKind::Transformer => vec![table("emb_position"), net("attention_norm.weight")],
-                };
-                processor.extend(match meta.processor {
-                    ProcessorKind::Gru => ["", "_reverse"]
-                        .into_iter()
-                        .flat_map(|way| ["weight_ih", "weight_hh", "bias_ih", "bias_hh"].map(|part| (part, way)))
-                        .map(|(part, way)| net(&format!("gru.{part}_l0{way}")))
-                        .chain([net("gru_out.weight")])
-                        .collect::<Vec<_>>(),
-                    ProcessorKind::Transformer => {
-                        ["q", "k", "v", "out"].map(|part| net(&format!("attention.{part}.weight"))).to_vec()
-                    }
-                });
-                assert_eq!(update.processor, processor);
+                assert_eq!(update.layers.len(), meta.layers);
+                for (layer, found) in update.layers.iter().enumerate() {
+                    let net = |name: &str| match layer {
+                        0 => tensor(&format!("net.{i}.{name}")),
+                        _ => tensor(&format!("net.{i}.layer{}.{name}", layer + 1)),
+                    };
+                    let FeedForwardTensors { norm, w1, w2, w3 } = found.feed_forward;
+                    let ffn = ["ffn_norm", "feed_forward.w1", "feed_forward.w2", "feed_forward.w3"];
+                    assert_eq!([norm, w1, w2, w3], ffn.map(|name| net(&format!("{name}.weight"))));
+                    let position = || if layer == 0 { table("emb_position") } else { net("emb_position.weight") };
+                    let mut processor = match meta.processor {
+                        ProcessorKind::Gru => vec![net("gru_norm.weight")],
+                        ProcessorKind::Transformer => vec![position(), net("attention_norm.weight")],
+                    };
+                    processor.extend(match meta.processor {
+                        ProcessorKind::Gru => ["", "_reverse"]
+                            .into_iter()
+                            .flat_map(|way| ["weight_ih", "weight_hh", "bias_ih", "bias_hh"].map(|part| (part, way)))
+                            .map(|(part, way)| net(&format!("gru.{part}_l0{way}")))
+                            .chain([net("gru_out.weight")])
+                            .collect::<Vec<_>>(),
+                        ProcessorKind::Transformer => {
+                            ["q", "k", "v", "out"].map(|part| net(&format!("attention.{part}.weight"))).to_vec()
+                        }
+                    });
+                    assert_eq!(found.processor, processor);
+                }
             }
         }
     }

@@ -7,6 +7,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use common::{checkpoint_of, expected_tensors, small, tensors, value, values};
+use flock_kernels::{Engine, Level, Precision};
+use flock_model::Model;
 use flock_model::checkpoint::{Averaging, Checkpoint, CheckpointProblem, Metadata, ProcessorKind, Task, Tensor};
 use safetensors::tensor::{Dtype, TensorView};
 
@@ -55,6 +57,12 @@ fn parameter_counts_are_the_published_ones() {
     assert_eq!(Metadata::published(Task::Entity).num_parameters(), 801_969);
     assert_eq!(Metadata::published(Task::Relation).num_parameters(), 810_289);
     assert_eq!(Metadata { length: 16, ..Metadata::published(Task::Entity) }.num_parameters(), 715_953);
+    // GRU 49,152, its output layer 8,192, feed-forward 36,864, `from_*` 8,192, `to_*` 8,192, logits 512.
+    assert_eq!(Metadata::published(Task::Entity).macs_per_position(), 111_104);
+    let two = Metadata { layers: 2, ..Metadata::published(Task::Entity) };
+    assert_eq!(two.macs_per_position(), 111_104 + 49_152 + 8_192 + 36_864);
+    // Each update's second layer: the GRU with its norm and output layer 58,176, the feed-forward 36,864 and its norm 64.
+    assert_eq!(two.num_parameters(), 801_969 + 6 * (58_176 + 36_864 + 64));
 }
 
 /// Per update, instead of the GRU's 58,176: attention 4 · 192 · 64, a norm of 64, positions 128 · 64, together 57,408.
@@ -161,6 +169,8 @@ fn only_whole_models_are_made() {
     for (meta, message) in [
         (Metadata { width: 0, ..meta.clone() }, "width is 0; it must be between 1 and 1024"),
         (Metadata { heads: 3, ..meta.clone() }, "heads is 3; it must divide the width"),
+        (Metadata { layers: 0, ..meta.clone() }, "layers is 0; it must be between 1 and 16"),
+        (Metadata { layers: 17, ..meta.clone() }, "layers is 17; it must be between 1 and 16"),
         (Metadata { updates: usize::MAX, ..meta.clone() }, "it must be between 1 and 64"),
         (Metadata { length: 1, ..meta.clone() }, "length is 1; it must be between 2 and 16384"),
         (Metadata { n_train: 0, ..meta.clone() }, "n_train is 0; it must be positive"),
@@ -170,6 +180,53 @@ fn only_whole_models_are_made() {
         let error = checkpoint_of(meta, &BTreeMap::new()).unwrap_err().to_string();
         assert!(error.contains(message), "{error}");
     }
+}
+
+#[test]
+fn other_sizes_come_back() {
+    let meta = Metadata { width: 96, heads: 6, layers: 2, ..small(Task::Relation) };
+    let written = checkpoint_of(meta.clone(), &tensors(&meta)).unwrap();
+    let bytes = written.to_bytes().unwrap();
+    let read = Checkpoint::from_bytes("wide", &bytes).unwrap();
+    assert_eq!(read, written);
+    assert_eq!(read.tensor("net.1.layer2.gru_out.weight").unwrap().len(), 96 * 192);
+    assert!(String::from_utf8_lossy(&bytes).contains(r#"\"layers\":2"#));
+    // Sizes are read off the tensors of a file that does not state them.
+    let inferred = Checkpoint::from_bytes("raw", &foreign(&raw(&meta))).unwrap();
+    assert_eq!(Metadata { note: None, ..inferred.meta().clone() }, meta);
+}
+
+#[test]
+fn a_file_that_states_no_layers_has_one() {
+    // As every file before there was a choice.
+    let bytes = checkpoint(Task::Entity).to_bytes().unwrap();
+    assert!(!String::from_utf8_lossy(&bytes).contains("layers"));
+    assert_eq!(Checkpoint::from_bytes("old", &bytes).unwrap().meta().layers, 1);
+    // More layers than there are tensors for, and fewer.
+    let lie = |layers: usize, tensors: &BTreeMap<String, Tensor>| {
+        checkpoint_of(Metadata { layers, ..small(Task::Entity) }, tensors).unwrap_err().to_string()
+    };
+    let two = Metadata { layers: 2, ..small(Task::Entity) };
+    let error = lie(2, &tensors(&small(Task::Entity)));
+    assert!(error.starts_with("tensor `net.0.layer2.gru_norm.weight` of shape [8] is missing"), "{error}");
+    let error = lie(1, &tensors(&two));
+    assert!(error.starts_with("tensors a Flock model does not have: `net.0.layer2."), "{error}");
+}
+
+#[test]
+fn sizes_without_a_kernel_are_refused_when_a_model_is_packed() {
+    let engine = Engine::new(Level::Portable, Precision::F32).unwrap();
+    let refusal = |width, heads| {
+        let meta = Metadata { width, heads, ..small(Task::Entity) };
+        let model = Model::new(&checkpoint_of(meta.clone(), &tensors(&meta)).unwrap(), engine);
+        model.err().map(|e| e.to_string())
+    };
+    assert_eq!(refusal(48, 3).unwrap(), "the model has width 48; this build runs widths 32, 64, 96 or 128");
+    assert_eq!(
+        refusal(64, 8).unwrap(),
+        "the model has 8 consensus heads, slices of 8; at width 64 this build runs 4 or 2 heads (slices of 16 or 32)"
+    );
+    assert_eq!(refusal(32, 1), None);
 }
 
 #[test]

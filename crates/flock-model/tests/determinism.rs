@@ -19,10 +19,9 @@ fn bits(scores: &[Scores]) -> Vec<(u32, u64, u64, u32)> {
 #[test]
 fn threads_and_batches_do_not_change_a_bit() {
     let graph = synthetic_graph(400, 9, 3000, 2);
-    for task in [Task::Entity, Task::Relation] {
-        let mut meta = Metadata::published(task);
-        meta.length = 24;
-        meta.updates = 3;
+    for (task, width, heads, layers) in [(Task::Entity, 64, 4, 1), (Task::Relation, 64, 4, 1), (Task::Entity, 96, 6, 2)]
+    {
+        let meta = Metadata { length: 24, updates: 3, width, heads, layers, ..Metadata::published(task) };
         let checkpoint = initial_weights(meta, 5).unwrap();
         let queries: Vec<WalkQuery> = (0..5)
             .map(|i| match task {
@@ -41,7 +40,10 @@ fn threads_and_batches_do_not_change_a_bit() {
             };
             let want = run(1, 5, 9);
             for (threads, batch) in [(1, 1), (2, 5), (2, 2), (7, 5), (7, 1)] {
-                assert!(run(threads, batch, 9) == want, "{task} {precision}: {threads} threads, batches of {batch}");
+                assert!(
+                    run(threads, batch, 9) == want,
+                    "{task} {width} {precision}: {threads} threads, batches of {batch}"
+                );
             }
             assert!(run(2, 5, 10) != want, "another seed must draw other walks");
         }

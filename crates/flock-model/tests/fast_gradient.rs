@@ -13,8 +13,13 @@ use flock_model::step::{BaseLoss, Example, Gradient, Loss, StepInput};
 use flock_walk::{WalkOptions, WalkQuery};
 
 fn setting(task: Task, processor: ProcessorKind, consensus: Averaging) -> (Topology, Weights, Vec<Example>, Loss) {
+    setting_of(Metadata { processor, consensus, ..Metadata::published(task) })
+}
+
+fn setting_of(meta: Metadata) -> (Topology, Weights, Vec<Example>, Loss) {
     let graph = synthetic_graph(60, 5, 240, 4);
-    let meta = Metadata { length: 10, updates: 3, processor, consensus, ..Metadata::published(task) };
+    let meta = Metadata { length: 10, updates: 3, ..meta };
+    let task = meta.task;
     let weights = initial_weights(meta, 8).unwrap().weights;
     let examples = (0..5u32)
         .map(|i| match task {
@@ -35,70 +40,99 @@ fn setting(task: Task, processor: ProcessorKind, consensus: Averaging) -> (Topol
 
 #[test]
 fn fast_gradient_equals_the_plain_one() {
-    for (task, processor, averaging) in [
+    for (task, processor, consensus) in [
         (Task::Entity, ProcessorKind::Gru, Averaging::Softmax),
         (Task::Relation, ProcessorKind::Gru, Averaging::Softmax),
         (Task::Entity, ProcessorKind::Gru, Averaging::Mean),
         (Task::Entity, ProcessorKind::Transformer, Averaging::Softmax),
         (Task::Relation, ProcessorKind::Transformer, Averaging::Mean),
     ] {
-        let (graph, weights, examples, loss) = setting(task, processor, averaging);
-        let task = format!("{task} {processor:?} {averaging:?}");
-        let hidden: Vec<Triple> = graph.triples().step_by(17).collect();
-        let mask = Mask::new(&graph, &hidden);
-        let view = View { topology: &graph, mask: Some(&mask) };
-        let options = WalkOptions { length: 10, ..WalkOptions::default() };
-        let input = StepInput { view, examples: &examples, walks: 2, seed: 3, step: 5, options, loss };
-        let mut want = vec![0.0; weights.values.len()];
-        let plain = PlainGradient::new(2).unwrap().gradient(&weights, &input, &mut want).unwrap();
-        for engine in Engine::all() {
-            let mut got = vec![f32::NAN; want.len()];
-            let fast = FastGradient::new(engine, 2).unwrap().gradient(&weights, &input, &mut got).unwrap();
-            let exact = engine.precision() == Precision::F32;
-            let of_loss = if exact { 1e-6 } else { 1e-2 };
-            assert!(
-                (fast.loss - plain.loss).abs() < of_loss,
-                "{task} {engine:?}: loss {} not {}",
-                fast.loss,
-                plain.loss
-            );
-            if !exact {
-                // Rounded operands flip a rectifier here and there, so single entries may jump: hold the whole vector.
-                let square = |v: &mut dyn Iterator<Item = f32>| v.map(|x| f64::from(x * x)).sum::<f64>();
-                let off = square(&mut got.iter().zip(&want).map(|(g, w)| g - w)) / square(&mut want.iter().copied());
-                println!("{task} {engine:?}: off by {:.1e} of the gradient's norm", off.sqrt());
-                assert!(off.sqrt() < 0.1, "{task} {engine:?}: off by {}", off.sqrt());
+        compare(Metadata { processor, consensus, ..Metadata::published(task) });
+    }
+}
+
+#[test]
+fn fast_gradient_equals_the_plain_one_at_other_sizes() {
+    let (gru, transformer) = (ProcessorKind::Gru, ProcessorKind::Transformer);
+    for (task, processor, width, heads, layers) in [
+        (Task::Entity, gru, 32, 2, 2),
+        (Task::Relation, gru, 32, 1, 1),
+        (Task::Entity, gru, 64, 4, 2),
+        (Task::Relation, gru, 64, 2, 1),
+        (Task::Entity, gru, 96, 6, 1),
+        (Task::Relation, gru, 96, 3, 2),
+        (Task::Entity, gru, 128, 8, 1),
+        (Task::Relation, gru, 128, 4, 1),
+        (Task::Entity, transformer, 32, 2, 1),
+        (Task::Entity, transformer, 64, 4, 2),
+        (Task::Relation, transformer, 96, 6, 1),
+        (Task::Entity, transformer, 128, 4, 1),
+    ] {
+        compare(Metadata { processor, width, heads, layers, ..Metadata::published(task) });
+    }
+    let consensus = Averaging::Mean;
+    compare(Metadata { width: 96, heads: 6, consensus, ..Metadata::published(Task::Entity) });
+}
+
+fn compare(meta: Metadata) {
+    let Metadata { task, processor, consensus, width, heads, layers, .. } = meta;
+    let (graph, weights, examples, loss) = setting_of(meta);
+    let task = format!("{task} {processor:?} {consensus:?} width {width} heads {heads} layers {layers}");
+    let hidden: Vec<Triple> = graph.triples().step_by(17).collect();
+    let mask = Mask::new(&graph, &hidden);
+    let view = View { topology: &graph, mask: Some(&mask) };
+    let options = WalkOptions { length: 10, ..WalkOptions::default() };
+    let input = StepInput { view, examples: &examples, walks: 2, seed: 3, step: 5, options, loss };
+    let mut want = vec![0.0; weights.values.len()];
+    let plain = PlainGradient::new(2).unwrap().gradient(&weights, &input, &mut want).unwrap();
+    for engine in Engine::all() {
+        let mut got = vec![f32::NAN; want.len()];
+        let fast = FastGradient::new(engine, 2).unwrap().gradient(&weights, &input, &mut got).unwrap();
+        let exact = engine.precision() == Precision::F32;
+        let of_loss = if exact { 1e-6 } else { 1e-2 };
+        assert!((fast.loss - plain.loss).abs() < of_loss, "{task} {engine:?}: loss {} not {}", fast.loss, plain.loss);
+        if !exact {
+            // Rounded operands flip a rectifier here and there, so single entries may jump: hold the whole vector.
+            let square = |v: &mut dyn Iterator<Item = f32>| v.map(|x| f64::from(x * x)).sum::<f64>();
+            let off = square(&mut got.iter().zip(&want).map(|(g, w)| g - w)) / square(&mut want.iter().copied());
+            println!("{task} {engine:?}: off by {:.1e} of the gradient's norm", off.sqrt());
+            assert!(off.sqrt() < 0.1, "{task} {engine:?}: off by {}", off.sqrt());
+            continue;
+        }
+        let mut worst = (0.0f32, "");
+        for tensor in weights.table().tensors() {
+            let (name, range) = (tensor.name.as_str(), tensor.range());
+            let (g, w) = (&got[range.clone()], &want[range]);
+            let largest = w.iter().fold(0f32, |m, v| m.max(v.abs()));
+            let off =
+                g.iter().zip(w).map(|(g, w)| (g - w).abs()).fold(0f32, |m, d| if d > m || d.is_nan() { d } else { m });
+            // A softmax ignores the bias of its logits: their gradient is rounding, compared to nothing.
+            if name.contains("_logit") && name.ends_with("bias") {
+                assert!(off < 1e-5, "{task} {engine:?}: {name} off by {off}");
                 continue;
             }
-            let mut worst = (0.0f32, "");
-            for tensor in weights.table().tensors() {
-                let (name, range) = (tensor.name.as_str(), tensor.range());
-                let (g, w) = (&got[range.clone()], &want[range]);
-                let largest = w.iter().fold(0f32, |m, v| m.max(v.abs()));
-                let off = g
-                    .iter()
-                    .zip(w)
-                    .map(|(g, w)| (g - w).abs())
-                    .fold(0f32, |m, d| if d > m || d.is_nan() { d } else { m });
-                // A softmax ignores the bias of its logits: their gradient is rounding, compared to nothing.
-                if name.contains("_logit") && name.ends_with("bias") {
-                    assert!(off < 1e-5, "{task} {engine:?}: {name} off by {off}");
-                    continue;
-                }
-                let share = if largest == 0.0 { off } else { off / largest };
-                if share > worst.0 {
-                    worst = (share, name);
-                }
-                assert!(share <= 1e-4, "{task} {engine:?}: {name} off by {off}, largest {largest}");
+            let share = if largest == 0.0 { off } else { off / largest };
+            if share > worst.0 {
+                worst = (share, name);
             }
-            println!("{task} {engine:?}: worst {:.1e} of the tensor's largest, in {}", worst.0, worst.1);
+            assert!(share <= 1e-4, "{task} {engine:?}: {name} off by {off}, largest {largest}");
         }
+        println!("{task} {engine:?}: worst {:.1e} of the tensor's largest, in {}", worst.0, worst.1);
     }
 }
 
 #[test]
 fn threads_do_not_change_a_bit() {
-    let (graph, weights, examples, loss) = setting(Task::Entity, ProcessorKind::Gru, Averaging::Softmax);
+    threads_change_nothing(Metadata::published(Task::Entity));
+}
+
+#[test]
+fn threads_do_not_change_a_bit_at_another_size() {
+    threads_change_nothing(Metadata { width: 96, heads: 6, layers: 2, ..Metadata::published(Task::Entity) });
+}
+
+fn threads_change_nothing(meta: Metadata) {
+    let (graph, weights, examples, loss) = setting_of(meta);
     let options = WalkOptions { length: 10, ..WalkOptions::default() };
     let view = View { topology: &graph, mask: None };
     let input = StepInput { view, examples: &examples, walks: 2, seed: 3, step: 0, options, loss };

@@ -7,13 +7,16 @@
 use std::path::{Path, PathBuf};
 
 use flock_kernels::embed::Positions;
-use flock_kernels::{D, Engine, Precision};
+use flock_kernels::{Engine, Precision};
 use flock_model::checkpoint::{Checkpoint, Task};
 use flock_model::model::{Model, PassBuffers};
 use flock_model::plain;
 use flock_model::update::{Parallelism, Refresh, Stages, States, Workspace};
 use flock_walk::{Recorder, Records, WalkQuery};
 use safetensors::{Dtype, SafeTensors};
+
+/// The published width.
+const D: usize = 64;
 
 /// A fixture's arrays, as numbers of one kind.
 struct Arrays(Vec<u8>);

@@ -1,5 +1,5 @@
 //! The plain gradient of a whole step against finite differences of its loss, for what the fixtures do not reach: hidden edges,
-//! the mean consensus, the transformer.
+//! the mean consensus, the transformer, other widths, heads and layers.
 //!
 //! The slope along a unit direction is measured by the five-point rule `(8 (f(h) − f(−h)) − (f(2h) − f(−2h))) / 12h`. Along a
 //! tensor's own gradient it is that gradient's norm; along a random direction through all weights, their scalar product.
@@ -17,8 +17,13 @@ use flock_walk::{Key, WalkOptions, WalkQuery};
 const H: f64 = 0.01;
 
 fn check(task: Task, processor: ProcessorKind, consensus: Averaging) {
-    let what = format!("{task} {processor:?} {consensus:?}");
-    let meta = Metadata { length: 5, updates: 2, processor, consensus, ..Metadata::published(task) };
+    check_model(Metadata { processor, consensus, ..Metadata::published(task) });
+}
+
+fn check_model(meta: Metadata) {
+    let meta = Metadata { length: 5, updates: 2, ..meta };
+    let Metadata { task, processor, consensus, width, heads, layers, .. } = meta;
+    let what = format!("{task} {processor:?} {consensus:?} width {width} heads {heads} layers {layers}");
     let mut weights = initial_weights(meta, 8).unwrap().weights;
     // Biases that keep every unit of the head away from zero, half of them off: between its kinks the loss is smooth.
     for (layer, size) in [("head.0.bias", 6.0), ("head.2.bias", 12.0)] {
@@ -97,6 +102,20 @@ fn check(task: Task, processor: ProcessorKind, consensus: Averaging) {
 fn of_the_published_model_with_hidden_edges() {
     check(Task::Entity, ProcessorKind::Gru, Averaging::Softmax);
     check(Task::Relation, ProcessorKind::Gru, Averaging::Softmax);
+}
+
+#[test]
+fn of_other_widths_heads_and_layers() {
+    let published = || Metadata::published(Task::Entity);
+    check_model(Metadata { width: 32, heads: 2, layers: 2, ..published() });
+    check_model(Metadata { width: 96, heads: 3, ..published() });
+    check_model(Metadata { width: 128, heads: 8, ..published() });
+}
+
+#[test]
+fn of_two_layers_of_attention() {
+    let processor = ProcessorKind::Transformer;
+    check_model(Metadata { width: 32, heads: 1, layers: 2, processor, ..Metadata::published(Task::Relation) });
 }
 
 #[test]

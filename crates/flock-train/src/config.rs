@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use flock_graph::{Column, Columns, Format, LoadOptions};
-use flock_kernels::Precision;
+use flock_kernels::{Precision, WIDTHS, has_heads, has_width};
 use serde::{Deserialize, Serialize};
 
 use crate::data::{DataConfig, Hide, Negatives, Shares, Sizes, Weighting};
@@ -15,6 +15,7 @@ use crate::optimise::Schedule;
 use crate::settings::{ConfigError, Settings};
 use flock_model::checkpoint::{Averaging, Metadata, ProcessorKind, Task};
 use flock_model::step::{BaseLoss, Loss};
+use flock_model::tensors::MAX_LAYERS;
 
 /// The greatest number of steps. Steps take the place of the pass in the walks' keys, whose last value
 /// belongs to the data.
@@ -61,6 +62,12 @@ pub struct ModelSection {
     pub from: Option<PathBuf>,
     /// Updates of a new model; 6 if not set.
     pub updates: Option<usize>,
+    /// Width of a new model, one of [`WIDTHS`]; 64 if not set.
+    pub width: Option<usize>,
+    /// Consensus heads of a new model, slices of 16 or 32; a sixteenth of the width if not set.
+    pub heads: Option<usize>,
+    /// Layers of a new model's sequence processor; 1 if not set.
+    pub layers: Option<usize>,
     /// Walk length of a new model; 128 if not set.
     pub length: Option<usize>,
     /// The sequence processor of a new model; `gru` if not set.
@@ -401,11 +408,23 @@ impl TrainConfig {
         let minutes = self.minutes;
         rule(minutes.is_none_or(|m| m > 0.0 && m.is_finite()), "minutes", "expected more than 0, or \"off\"")?;
         rule(self.threads.is_none_or(|t| (1..=1024).contains(&t)), "threads", "expected 1 to 1024")?;
-        let sizes = [("model.updates", self.model.updates, 64), ("model.length", self.model.length, 16_384)];
+        let sizes = [
+            ("model.updates", self.model.updates, 64),
+            ("model.layers", self.model.layers, MAX_LAYERS),
+            ("model.length", self.model.length, 16_384),
+        ];
         for (key, size, most) in sizes {
             let least = if key == "model.length" { 2 } else { 1 };
             rule(size.is_none_or(|s| (least..=most).contains(&s)), key, &format!("expected {least} to {most}"))?;
         }
+        let width = self.model.width;
+        rule(width.is_none_or(has_width), "model.width", "expected 32, 64, 96 or 128")?;
+        // Without a width of its own, a config that trains further means the checkpoint's.
+        let possible = |heads: usize| match (width, &self.model.from) {
+            (None, Some(_)) => WIDTHS.iter().any(|width| has_heads(*width, heads)),
+            _ => has_heads(width.unwrap_or(Metadata::published(self.task).width), heads),
+        };
+        rule(self.model.heads.is_none_or(possible), "model.heads", "expected the width divided by 16 or by 32")?;
         let format = self.data.format.as_deref().map(str::parse::<Format>);
         rule(!matches!(format, Some(Err(_))), "data.format", &format!("expected {}", Format::words()))?;
         let distinct = |[h, r, t]: &[ColumnSetting; 3]| {

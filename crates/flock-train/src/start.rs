@@ -55,7 +55,11 @@ pub(crate) fn first_weights(
     };
     let Some(path) = &config.model.from else {
         let published = Metadata::published(config.task);
+        let width = config.model.width.unwrap_or(published.width);
         let mut meta = Metadata {
+            width,
+            heads: config.model.heads.unwrap_or(Metadata::default_heads(width)),
+            layers: config.model.layers.unwrap_or(published.layers),
             updates: config.model.updates.unwrap_or(published.updates),
             length: config.model.length.unwrap_or(published.length),
             processor: config.model.processor.unwrap_or(published.processor),
@@ -91,6 +95,9 @@ pub(crate) fn first_weights(
     let asked = &config.model;
     let sizes = [
         ("updates", asked.updates.map(Value::from), Value::from(meta.updates)),
+        ("width", asked.width.map(Value::from), Value::from(meta.width)),
+        ("heads", asked.heads.map(Value::from), Value::from(meta.heads)),
+        ("layers", asked.layers.map(Value::from), Value::from(meta.layers)),
         ("length", asked.length.map(Value::from), Value::from(meta.length)),
         ("processor", asked.processor.as_ref().map(to_json), to_json(&meta.processor)),
         ("consensus", asked.consensus.as_ref().map(to_json), to_json(&meta.consensus)),

@@ -255,10 +255,9 @@ impl<'a, 's> TrainRun<'a, 's> {
         let mut lines: Vec<String> = self.fingerprints.iter().map(graph).collect();
         let meta = &self.learner.parameters.meta;
         lines.push(format!(
-            "{} model, {} updates, walk length {}, {} parameters{}",
+            "{} model, {}, {} parameters{}",
             meta.task,
-            meta.updates,
-            meta.length,
+            meta.sizes_in_words(),
             meta.num_parameters(),
             meta.switches()
         ));
@@ -330,7 +329,6 @@ impl<'a, 's> TrainRun<'a, 's> {
             pairs.map(|(query, candidates)| Example::new(*query, candidates.clone())).collect();
         let meta = &self.learner.parameters.meta;
         let walks = self.config.walks.n.on(meta, topology.num_nodes(), topology.num_triples());
-        let (length, updates) = (meta.length, meta.updates);
         let input = StepInput {
             view: View { topology, mask: Some(&batch.mask) },
             examples: &examples,
@@ -355,7 +353,7 @@ impl<'a, 's> TrainRun<'a, 's> {
         self.feed.advance(&mut self.data)?;
         self.pending.add(stats.loss);
         let walks = examples.iter().map(|e| e.query.num_walks(walks)).sum();
-        self.meter.step(clock.elapsed(), useful_macs(walks, length, updates));
+        self.meter.step(clock.elapsed(), useful_macs(&self.learner.parameters.meta, walks));
         let progress = self.meter.progress(self.learner.step, self.config.steps, self.pending.mean());
         (self.context.watch)(Event::Step(progress));
         Ok(stats)

@@ -6,10 +6,9 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use flock_kg::graph::{Graph, LoadReport, NameKind, Topology};
-use flock_kg::kernels::D;
-use flock_kg::kernels::consensus::LOGITS;
-use flock_kg::model::View;
+use flock_kg::kernels::consensus::logit_columns;
 use flock_kg::model::ensemble::{Ask, Asker};
+use flock_kg::model::{Metadata, View};
 use flock_kg::records::OutputFormat;
 use flock_kg::walk::WalkQuery;
 use flock_kg::{Predictor, Task};
@@ -283,7 +282,7 @@ impl QueryCost {
             walks = query.num_walks(base_walks);
             let positions = walks * model.meta().length;
             let reached = scores.iter().map(|s| s.reached.len()).max().unwrap_or(0);
-            bytes = bytes.max(query_bytes(positions, reached.min(positions)));
+            bytes = bytes.max(query_bytes(model.meta(), positions, reached.min(positions)));
         }
         let mut seconds = seconds.split_off(1);
         seconds.sort_by(f64::total_cmp);
@@ -307,8 +306,9 @@ impl QueryCost {
 /// The buffers of a pass, about. A position has its sequence state (D) and logits in `f32`, 22 bytes of raw walk and
 /// record, and two `u32` each in the node and the type groups. A node met has four rows of D (state, projection, pooled,
 /// query) in tables with room to grow by half, and entries in hash tables and score lists.
-fn query_bytes(positions: usize, met: usize) -> usize {
-    positions * (4 * (D + LOGITS) + 22 + 16) + met * (4 * 4 * D * 3 / 2 + 256)
+fn query_bytes(meta: &Metadata, positions: usize, met: usize) -> usize {
+    let (width, logits) = (meta.width, logit_columns(meta.heads));
+    positions * (4 * (width + logits) + 22 + 16) + met * (4 * 4 * width * 3 / 2 + 256)
 }
 
 impl InfoReport {

@@ -5,7 +5,6 @@
 //! its own walks.
 
 use flock_graph::Topology;
-use flock_kernels::D;
 use flock_walk::{Key, WalkQuery};
 use rayon::prelude::*;
 
@@ -33,7 +32,7 @@ pub fn relations(
         let edges = topology.relation_range(relation);
         let mut stream =
             Key { seed: ask.seed, pass: u32::MAX, update: u32::MAX - 2, query: u64::from(relation) }.stream(0);
-        let mut sum = vec![0.0; D];
+        let mut sum = vec![0.0; model.meta().width];
         let mut buffers = PassBuffers::default();
         for _ in 0..questions.max(1) {
             let (head, _) = topology.ends(edges.start + stream.below(edges.len() as u64) as usize);

@@ -5,15 +5,16 @@
 //! Scores are stored transposed, with a row per key, so that the softmax runs down the columns for
 //! a whole vector of queries.
 
-use super::{A, HEADS, Weights, add, scale};
-use crate::linear::outer::outer;
+use super::{HEADS, Weights, add, scale};
+use crate::linear::outer::outer_of;
 use crate::linear::{Activation, Linear};
-use crate::simd::{Engine, F32, Kernel, Mac, Vector};
-use crate::{AlignedVec, D, rmsnorm};
+use crate::simd::{Engine, F32, Mac, Vector};
+use crate::width::WidthKernel;
+use crate::{AlignedVec, rmsnorm};
 
 /// Copies head `h` of the output layer: (D, D) out of (D, HEADS · D).
-pub(super) fn columns(out: &[f32], h: usize) -> Vec<f32> {
-    out.chunks_exact(A).flat_map(|row| row[h * D..][..D].iter().copied()).collect()
+pub(super) fn columns(out: &[f32], h: usize, width: usize) -> Vec<f32> {
+    out.chunks_exact(HEADS * width).flat_map(|row| row[h * width..][..width].iter().copied()).collect()
 }
 
 /// The layer packed for an engine.
@@ -47,9 +48,11 @@ pub(super) struct WalkScratch {
 impl Attention {
     /// Packs the layer.
     pub fn new(engine: Engine, w: Weights<'_>) -> Attention {
+        let d = w.norm.len();
+        let no_bias = vec![0.0; d];
         let head = |h: usize| {
-            let rows = |m: &[f32]| Linear::new(engine, &m[h * D * D..][..D * D], &[0.0; D], D);
-            [rows(w.q), rows(w.k), rows(w.v), Linear::new(engine, &columns(w.out, h), &[0.0; D], D)]
+            let rows = |m: &[f32]| Linear::new(engine, &m[h * d * d..][..d * d], &no_bias, d);
+            [rows(w.q), rows(w.k), rows(w.v), Linear::new(engine, &columns(w.out, h, d), &no_bias, d)]
         };
         Attention {
             engine,
@@ -73,16 +76,21 @@ impl Attention {
         projected.resize(x.len());
         for layers in &self.heads {
             project(layers, y, qkv);
-            self.engine.run(AttendKernel { qkv, walks, out: attended, walk });
+            self.engine.run_at(self.width(), AttendKernel { qkv, walks, out: attended, walk });
             layers[3].forward(attended, None, projected, Activation::None);
             add(x, projected);
         }
     }
 
+    pub(super) fn width(&self) -> usize {
+        self.norm.len()
+    }
+
     /// Adds the positions to `x` and writes the normed rows to `y`.
     pub(super) fn start(&self, x: &mut [f32], walks: usize, y: &mut AlignedVec<f32>) {
-        for (x, p) in x.chunks_exact_mut((walks * D).max(1)).zip(self.position.chunks_exact(D)) {
-            x.chunks_exact_mut(D).for_each(|x| add(x, p));
+        let d = self.width();
+        for (x, p) in x.chunks_exact_mut((walks * d).max(1)).zip(self.position.chunks_exact(d)) {
+            x.chunks_exact_mut(d).for_each(|x| add(x, p));
         }
         y.resize(x.len());
         rmsnorm::plain(x, &self.norm, y);
@@ -105,16 +113,16 @@ pub(super) struct AttendKernel<'a> {
     pub(super) walk: &'a mut WalkScratch,
 }
 
-impl Kernel for AttendKernel<'_> {
+impl WidthKernel for AttendKernel<'_> {
     type Out = ();
     #[inline(always)]
-    unsafe fn run<M: Mac>(self) {
+    unsafe fn run<M: Mac, const D: usize, const C: usize>(self) {
         let AttendKernel { qkv: [q, k, v], walks, out, walk } = self;
         for w in 0..walks {
-            walk.take(q, k, v, w, walks);
+            walk.take::<D>(q, k, v, w, walks);
             // SAFETY: `take` has sized the scratch.
-            unsafe { walk.attend::<M::V>() };
-            scatter(&walk.out, w, walks, out);
+            unsafe { walk.attend::<M::V, D>() };
+            scatter::<D>(&walk.out, w, walks, out);
         }
     }
 }
@@ -126,10 +134,10 @@ pub(super) fn padded(length: usize) -> usize {
 
 impl WalkScratch {
     /// Reads walk `w` of a block and sizes the buffers for it.
-    pub(super) fn take(&mut self, q: &[f32], k: &[f32], v: &[f32], w: usize, walks: usize) {
-        gather_transposed(q, w, walks, &mut self.q);
-        gather_transposed(k, w, walks, &mut self.k);
-        gather(v, w, walks, &mut self.v);
+    pub(super) fn take<const D: usize>(&mut self, q: &[f32], k: &[f32], v: &[f32], w: usize, walks: usize) {
+        gather_transposed::<D>(q, w, walks, &mut self.q);
+        gather_transposed::<D>(k, w, walks, &mut self.k);
+        gather::<D>(v, w, walks, &mut self.v);
         let padded = padded(self.v.len() / D);
         self.weights.resize(padded * padded);
         self.out.resize(padded * D);
@@ -140,14 +148,14 @@ impl WalkScratch {
     /// # Safety
     /// The rules of [`Vector`]. [`WalkScratch::take`] has been called.
     #[inline(always)]
-    pub(super) unsafe fn attend<V: Vector>(&mut self) {
+    pub(super) unsafe fn attend<V: Vector, const D: usize>(&mut self) {
         let length = self.v.len() / D;
         let padded = padded(length);
         let even = length.next_multiple_of(2);
         // SAFETY: `take` has given every buffer `padded` columns, or rows, or `length` rows of `v`.
         unsafe {
             product::<V>(D, (&self.k, padded), even, (&self.q, padded), padded, &mut self.weights);
-            softmax::<V>(&mut self.weights, length, padded);
+            softmax::<V>(&mut self.weights, length, padded, scale(D));
             product::<V>(length, (&self.weights, padded), even, (&self.v, D), D, &mut self.out);
         }
     }
@@ -156,7 +164,8 @@ impl WalkScratch {
 /// Computes `c = Aᵀ B` over `rows` rows. `c` has `m` rows (an even number) of `n` columns.
 ///
 /// # Safety
-/// The rules of [`Vector`]. Operands have `rows` rows of at least `m` and `n` values; `n` is a multiple of 64.
+/// The rules of [`Vector`]. Operands have `rows` rows of at least `m` and `n` values; `n` is a width of the model
+/// or a multiple of 64.
 #[inline(always)]
 pub(super) unsafe fn product<V: Vector>(
     rows: usize,
@@ -172,11 +181,7 @@ pub(super) unsafe fn product<V: Vector>(
     let (a, b) = ((a.as_ptr().cast(), a_stride), (b.as_ptr().cast(), b_stride));
     // SAFETY: the caller's promise.
     unsafe {
-        if V::LANES == 16 {
-            outer::<F32<V>, 4>(rows, a, m, b, n, c.as_mut_ptr(), n);
-        } else {
-            outer::<F32<V>, 2>(rows, a, m, b, n, c.as_mut_ptr(), n);
-        }
+        outer_of::<F32<V>>(rows, a, m, b, n, c.as_mut_ptr(), n);
     }
 }
 
@@ -185,11 +190,11 @@ pub(super) unsafe fn product<V: Vector>(
 /// # Safety
 /// The rules of [`Vector`]. `s` has `length` rows of `width` values, a multiple of 64.
 #[inline(always)]
-unsafe fn softmax<V: Vector>(s: &mut [f32], length: usize, width: usize) {
+unsafe fn softmax<V: Vector>(s: &mut [f32], length: usize, width: usize, scale: f32) {
     let s = s.as_mut_ptr();
     // SAFETY: the caller's promise.
     unsafe {
-        let log2e = V::splat(std::f32::consts::LOG2_E * scale());
+        let log2e = V::splat(std::f32::consts::LOG2_E * scale);
         for i in (0..width).step_by(V::LANES) {
             let mut max = V::load(s.add(i));
             for t in 1..length {
@@ -212,7 +217,7 @@ unsafe fn softmax<V: Vector>(s: &mut [f32], length: usize, width: usize) {
 }
 
 /// Copies walk `w` of a block as (L, D).
-pub(super) fn gather(from: &[f32], w: usize, walks: usize, to: &mut AlignedVec<f32>) {
+pub(super) fn gather<const D: usize>(from: &[f32], w: usize, walks: usize, to: &mut AlignedVec<f32>) {
     to.resize(from.len() / walks);
     for (to, from) in to.chunks_exact_mut(D).zip(from.chunks_exact(walks * D)) {
         to.copy_from_slice(&from[w * D..][..D]);
@@ -220,7 +225,7 @@ pub(super) fn gather(from: &[f32], w: usize, walks: usize, to: &mut AlignedVec<f
 }
 
 /// Copies walk `w` of a block as (D, padded), with zeros past its length.
-pub(super) fn gather_transposed(from: &[f32], w: usize, walks: usize, to: &mut AlignedVec<f32>) {
+pub(super) fn gather_transposed<const D: usize>(from: &[f32], w: usize, walks: usize, to: &mut AlignedVec<f32>) {
     let padded = padded(from.len() / (walks * D));
     to.resize(D * padded);
     to.fill(0.0);
@@ -232,7 +237,7 @@ pub(super) fn gather_transposed(from: &[f32], w: usize, walks: usize, to: &mut A
 }
 
 /// Copies the rows of walk `w` back into the block.
-pub(super) fn scatter(from: &[f32], w: usize, walks: usize, to: &mut [f32]) {
+pub(super) fn scatter<const D: usize>(from: &[f32], w: usize, walks: usize, to: &mut [f32]) {
     for (from, to) in from.chunks_exact(D).zip(to.chunks_exact_mut(walks * D)) {
         to[w * D..][..D].copy_from_slice(from);
     }
@@ -243,17 +248,19 @@ mod tests {
     use super::super::plain;
     use super::*;
     use crate::simd::Precision;
-    use crate::testing::{assert_close, engines, noise, shapes};
+    use crate::testing::{assert_close, engines, noise, shapes, widths};
 
     #[test]
     fn fast_equals_plain_on_odd_shapes() {
-        let sizes = [D, A * D, A * D, A * D, A * D];
-        let rms = [1.0, 0.25, 0.25, 0.125, 0.08]; // scores of rms 4: no softmax is flat
-        for (walks, length) in shapes(&[(1, 1), (5, 7), (12, 24), (2, 65)], &[(1, 2)]) {
-            let position = noise(9, length * D, 1.0);
+        let rms = [1.0, 0.25, 0.25, 0.125, 0.08]; // scores of rms 4 at width 64: no softmax is flat
+        let all = shapes(&[(1, 1), (5, 7), (12, 24), (2, 65)], &[(1, 2)]);
+        for (d, (walks, length)) in widths().into_iter().flat_map(|d| all.iter().map(move |shape| (d, *shape))) {
+            let table = HEADS * d * d;
+            let sizes = [d, table, table, table, table];
+            let position = noise(9, length * d, 1.0);
             let p: Vec<Vec<f32>> = (0..5).map(|i| noise(20 + i as u64, sizes[i], rms[i])).collect();
             let w = Weights { position: &position, norm: &p[0], q: &p[1], k: &p[2], v: &p[3], out: &p[4] };
-            let x = noise(1, walks * length * D, 1.0);
+            let x = noise(1, walks * length * d, 1.0);
             let mut want = x.clone();
             plain(&mut want, length, w);
             // From walk-major to time-major, and back.
@@ -261,11 +268,11 @@ mod tests {
             let all: Vec<_> = (0..walks).flat_map(|wk| (0..length).map(move |l| row(wk, l))).collect();
             for engine in engines() {
                 let (mut block, mut got) = (vec![0.0; x.len()], vec![0.0; x.len()]);
-                all.iter().for_each(|(a, b)| block[b * D..][..D].copy_from_slice(&x[a * D..][..D]));
+                all.iter().for_each(|(a, b)| block[b * d..][..d].copy_from_slice(&x[a * d..][..d]));
                 Attention::new(engine, w).forward(&mut block, walks, &mut Scratch::default());
-                all.iter().for_each(|(a, b)| got[a * D..][..D].copy_from_slice(&block[b * D..][..D]));
+                all.iter().for_each(|(a, b)| got[a * d..][..d].copy_from_slice(&block[b * d..][..d]));
                 let tolerance = if engine.precision() == Precision::F32 { 3e-5 } else { 0.15 };
-                assert_close(&got, &want, tolerance, &format!("{engine:?} {walks}×{length}"));
+                assert_close(&got, &want, tolerance, &format!("{engine:?} width {d} {walks}×{length}"));
             }
         }
     }

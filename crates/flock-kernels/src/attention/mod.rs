@@ -13,13 +13,11 @@ mod fast;
 pub use backward::{Backward, BackwardScratch};
 pub use fast::{Attention, Scratch};
 
-use crate::{D, linear, rmsnorm};
+use crate::{linear, rmsnorm};
 
 /// Number of heads, each `D` wide. With three heads and its positions the layer has about as many
 /// parameters as the GRU.
 pub const HEADS: usize = 3;
-/// Width of all heads together.
-const A: usize = HEADS * D;
 
 /// Parameters of the layer.
 #[derive(Clone, Copy)]
@@ -62,43 +60,44 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-fn scale() -> f32 {
-    1.0 / (D as f32).sqrt()
+fn scale(width: usize) -> f32 {
+    1.0 / (width as f32).sqrt()
 }
 
 /// The intermediate values of one walk.
 struct PlainWalk {
     x: Vec<f32>,        // (L, D), with positions
     y: Vec<f32>,        // (L, D)
-    qkv: [Vec<f32>; 3], // (L, A)
+    qkv: [Vec<f32>; 3], // (L, HEADS · D)
     weights: Vec<f32>,  // (HEADS, L, L): query, key
-    attended: Vec<f32>, // (L, A)
+    attended: Vec<f32>, // (L, HEADS · D)
 }
 
 fn plain_walk(x: &[f32], w: Weights<'_>) -> PlainWalk {
-    let length = x.len() / D;
+    let d = w.norm.len();
+    let (length, all) = (x.len() / d, HEADS * d);
     let mut x = x.to_vec();
     add(&mut x, w.position);
     let mut y = vec![0.0; x.len()];
     rmsnorm::plain(&x, w.norm, &mut y);
     let qkv = [w.q, w.k, w.v].map(|m| {
-        let mut out = vec![0.0; length * A];
-        linear::plain(&y, m, &[], &mut out, D);
+        let mut out = vec![0.0; length * all];
+        linear::plain(&y, m, &[], &mut out, d);
         out
     });
-    let (mut weights, mut attended) = (Vec::with_capacity(HEADS * length * length), vec![0.0; length * A]);
+    let (mut weights, mut attended) = (Vec::with_capacity(HEADS * length * length), vec![0.0; length * all]);
     for h in 0..HEADS {
-        let row = |m: usize, i: usize| &qkv[m][i * A + h * D..][..D];
+        let row = |m: usize, i: usize| &qkv[m][i * all + h * d..][..d];
         for i in 0..length {
-            let scores: Vec<f32> = (0..length).map(|t| dot(row(0, i), row(1, t)) * scale()).collect();
+            let scores: Vec<f32> = (0..length).map(|t| dot(row(0, i), row(1, t)) * scale(d)).collect();
             let max = scores.iter().fold(f32::NEG_INFINITY, |m, s| m.max(*s));
             let e: Vec<f32> = scores.iter().map(|s| (s - max).exp()).collect();
             let total: f32 = e.iter().sum();
             for t in 0..length {
                 let a = e[t] / total;
                 weights.push(a);
-                for c in 0..D {
-                    attended[i * A + h * D + c] += a * row(2, t)[c];
+                for c in 0..d {
+                    attended[i * all + h * d + c] += a * row(2, t)[c];
                 }
             }
         }
@@ -112,9 +111,10 @@ pub fn plain(
     length: usize,
     w: Weights<'_>,
 ) {
-    for x in x.chunks_exact_mut(length * D) {
+    let d = w.norm.len();
+    for x in x.chunks_exact_mut(length * d) {
         let walk = plain_walk(x, w);
-        linear::plain(&walk.attended, w.out, &[], x, A);
+        linear::plain(&walk.attended, w.out, &[], x, HEADS * d);
         add(x, &walk.x);
     }
 }
@@ -129,21 +129,23 @@ pub fn plain_backward(
     d_x: &mut [f32], // (W, L, D)
     d_w: &mut Gradients<'_>,
 ) {
-    for (x, d_x) in x.chunks_exact(length * D).zip(d_x.chunks_exact_mut(length * D)) {
+    let d = w.norm.len();
+    let all = HEADS * d;
+    for (x, d_x) in x.chunks_exact(length * d).zip(d_x.chunks_exact_mut(length * d)) {
         let walk = plain_walk(x, w);
-        let mut d_attended = vec![0.0; length * A];
-        linear::plain_backward(&walk.attended, w.out, d_x, &mut d_attended, d_w.d_out, &mut [], A);
-        let mut d_qkv = [0, 1, 2].map(|_| vec![0.0; length * A]);
+        let mut d_attended = vec![0.0; length * all];
+        linear::plain_backward(&walk.attended, w.out, d_x, &mut d_attended, d_w.d_out, &mut [], all);
+        let mut d_qkv = [0, 1, 2].map(|_| vec![0.0; length * all]);
         for h in 0..HEADS {
             for i in 0..length {
-                let at = |p: usize| p * A + h * D..p * A + (h + 1) * D;
+                let at = |p: usize| p * all + h * d..p * all + (h + 1) * d;
                 let a = &walk.weights[(h * length + i) * length..][..length];
                 let d_i = &d_attended[at(i)];
                 let d_a: Vec<f32> = (0..length).map(|t| dot(d_i, &walk.qkv[2][at(t)])).collect();
                 let mean = dot(a, &d_a);
                 for t in 0..length {
-                    let d_score = a[t] * (d_a[t] - mean) * scale();
-                    for c in 0..D {
+                    let d_score = a[t] * (d_a[t] - mean) * scale(d);
+                    for c in 0..d {
                         d_qkv[0][at(i)][c] += d_score * walk.qkv[1][at(t)][c];
                         d_qkv[1][at(t)][c] += d_score * walk.qkv[0][at(i)][c];
                         d_qkv[2][at(t)][c] += a[t] * d_i[c];
@@ -151,10 +153,10 @@ pub fn plain_backward(
                 }
             }
         }
-        let mut d_y = vec![0.0; length * D];
+        let mut d_y = vec![0.0; length * d];
         let tables = [(w.q, &mut *d_w.d_q), (w.k, &mut *d_w.d_k), (w.v, &mut *d_w.d_v)];
-        for ((m, d_m), d) in tables.into_iter().zip(&d_qkv) {
-            linear::plain_backward(&walk.y, m, d, &mut d_y, d_m, &mut [], D);
+        for ((m, d_m), d_out) in tables.into_iter().zip(&d_qkv) {
+            linear::plain_backward(&walk.y, m, d_out, &mut d_y, d_m, &mut [], d);
         }
         rmsnorm::plain_backward(&walk.x, w.norm, &d_y, d_x, d_w.d_norm);
         add(d_w.d_position, d_x);

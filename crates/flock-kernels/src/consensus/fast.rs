@@ -9,24 +9,27 @@
 //! rises from one chunk to the next, the sums so far are scaled down to it. The sums have the same
 //! bits however the groups are shared among threads.
 
-use super::{Groups, LOGITS, Side, Weights};
+use super::{Groups, Side, Weights, logit_columns, logit_slots};
+use crate::AlignedVec;
 use crate::linear::{pack_panel, tile};
-use crate::simd::{Engine, Kernel, Mac, Vector, prefetch, prefetch_row};
-use crate::{AlignedVec, D, DH, H};
+use crate::simd::{Engine, Mac, Vector, prefetch, prefetch_row};
+use crate::width::HeadsKernel;
 
 /// The parameters for nodes and types, packed for an engine.
 pub struct Consensus {
     engine: Engine,
-    values: [AlignedVec<u32>; 2],       // ([node, type]), each (H, D / per, DH)
+    width: usize,
+    heads: usize,
+    values: [AlignedVec<u32>; 2],       // ([node, type]), each (D / PANEL, D / per, PANEL)
     value_biases: [AlignedVec<f32>; 2], // (D)
-    logits: AlignedVec<f32>,            // (D, LOGITS), or (D / 2, LOGITS, 2) on sixteen lanes: full precision always
-    logit_biases: AlignedVec<f32>,      // (lanes), the second of two neighbours 0
+    logits: AlignedVec<f32>,            // (D, columns), or (D / 2, columns, 2) if lanes are twice as many: always f32
+    logit_biases: AlignedVec<f32>,      // (columns, or lanes if more); the second of two neighbours 0
 }
 
 /// Working memory of one thread.
 #[derive(Default)]
 pub struct Scratch {
-    e: AlignedVec<f32>,       // (CHUNK_ROWS, H)
+    e: AlignedVec<f32>,       // (CHUNK_ROWS, S)
     pooled: AlignedVec<f32>,  // (H, D)
     single: ProjectionBatch,  // groups of one row: one staged row each
     several: ProjectionBatch, // larger groups: H staged rows each
@@ -39,6 +42,8 @@ struct ProjectionBatch {
     into: Vec<usize>,        // rows of the states
 }
 
+/// Columns of a panel of `to_*`: the narrowest slice of a head.
+const PANEL: usize = 16;
 /// Positions of a group that are pooled together. Their rows stay in L1 while several loops read
 /// them.
 const CHUNK_ROWS: usize = if cfg!(miri) { 4 } else { 64 }; // small under Miri, to reach the second chunk quickly
@@ -51,32 +56,34 @@ pub(super) const BATCH: usize = 12;
 impl Consensus {
     /// Packs the parameters for nodes and types.
     pub fn new(engine: Engine, node: Weights<'_>, ty: Weights<'_>) -> Consensus {
-        node.check();
-        ty.check();
+        let (width, heads) = node.check();
+        assert_eq!(ty.check(), (width, heads));
         let pack = |w: Weights<'_>| {
-            let mut units = Vec::with_capacity(D * D);
-            for k in 0..H {
-                pack_panel(engine, &mut units, D, DH, |n, c| w.value[(k * DH + n) * D + c]);
+            let mut units = Vec::with_capacity(width * width);
+            for n0 in (0..width).step_by(PANEL) {
+                pack_panel(engine, &mut units, width, PANEL, |n, c| w.value[(n0 + n) * width + c]);
             }
             AlignedVec::from_slice(&units)
         };
         // With twice as many lanes as logits, two columns of a row are taken at once, in
         // neighbouring lanes.
-        let lanes = engine.lanes();
-        let at_once = lanes / LOGITS;
-        let mut logits = AlignedVec::<f32>::zeros(LOGITS * D);
-        let mut logit_biases = AlignedVec::<f32>::zeros(lanes);
+        let columns = logit_columns(heads);
+        let at_once = (engine.lanes() / columns).max(1);
+        let mut logits = AlignedVec::<f32>::zeros(columns * width);
+        let mut logit_biases = AlignedVec::<f32>::zeros(columns * at_once);
         for (side, w) in [node, ty].into_iter().enumerate() {
-            for k in 0..H {
-                let j = side * H + k;
+            for k in 0..heads {
+                let j = side * logit_slots(heads) + k;
                 logit_biases[j * at_once] = w.logit_bias[k];
-                for c in 0..D {
-                    logits[c / at_once * lanes + j * at_once + c % at_once] = w.logit[k * D + c];
+                for c in 0..width {
+                    logits[(c / at_once * columns + j) * at_once + c % at_once] = w.logit[k * width + c];
                 }
             }
         }
         Consensus {
             engine,
+            width,
+            heads,
             values: [pack(node), pack(ty)],
             value_biases: [AlignedVec::from_slice(node.value_bias), AlignedVec::from_slice(ty.value_bias)],
             logits,
@@ -84,14 +91,19 @@ impl Consensus {
         }
     }
 
+    /// Returns the number of columns of a row of logits.
+    pub fn logit_columns(&self) -> usize {
+        logit_columns(self.heads)
+    }
+
     /// Computes the logits of all heads, for nodes and types, for every row.
     pub fn logits(
         &self,
         x: &[f32],       // (P, D)
-        out: &mut [f32], // (P, LOGITS)
+        out: &mut [f32], // (P, columns)
     ) {
-        assert!(x.len().is_multiple_of(D) && out.len() == x.len() / D * LOGITS);
-        self.engine.run(LogitsKernel { layer: self, x, out });
+        assert!(x.len().is_multiple_of(self.width) && out.len() == x.len() / self.width * self.logit_columns());
+        self.engine.run_heads(self.width, self.heads, LogitsKernel { layer: self, x, out });
     }
 
     /// Pools the rows of each group and adds the result to its state, for the groups `range` of
@@ -100,18 +112,19 @@ impl Consensus {
         &self,
         side: Side,
         x: &[f32],      // (P, D)
-        logits: &[f32], // (P, LOGITS)
+        logits: &[f32], // (P, columns)
         groups: &Groups,
         range: std::ops::Range<usize>,
         states: &mut [f32], // (from the first group's id to the last one's, D)
         scratch: &mut Scratch,
     ) {
-        let rows = x.len() / D;
-        assert!(logits.len() == rows * LOGITS && groups.rows.len() == rows);
+        let rows = x.len() / self.width;
+        assert!(logits.len() == rows * self.logit_columns() && groups.rows.len() == rows);
         if let [first, .., last] | [first @ last] = groups.ids[range.clone()] {
-            assert!(states.len() >= (last - first + 1) as usize * D);
+            assert!(states.len() >= (last - first + 1) as usize * self.width);
         }
-        self.engine.run(PoolKernel { layer: self, side, x, logits, groups, range, states, scratch });
+        let kernel = PoolKernel { layer: self, side, x, logits, groups, range, states, scratch };
+        self.engine.run_heads(self.width, self.heads, kernel);
     }
 }
 
@@ -121,25 +134,39 @@ struct LogitsKernel<'a> {
     out: &'a mut [f32],
 }
 
-impl Kernel for LogitsKernel<'_> {
+impl HeadsKernel for LogitsKernel<'_> {
     type Out = ();
     #[inline(always)]
-    unsafe fn run<M: Mac>(self) {
-        const R: usize = 10;
-        let LogitsKernel { layer, x, out } = self;
-        let rows = x.len() / D;
-        // SAFETY: a tile starts at most at row `rows - R`; fewer rows than R go one at a time.
+    unsafe fn run<M: Mac, const D: usize, const C: usize, const H: usize, const S: usize>(self) {
+        // SAFETY: the caller's promise; `J` vectors make up the columns of a row, or half of one does.
         unsafe {
-            let mut p = 0;
-            while p < rows {
-                let (from, to) = (x.as_ptr().add(p * D), out.as_mut_ptr().add(p * LOGITS));
-                if p + R <= rows {
-                    logit_rows::<M::V, R>(layer, from, to);
-                    p += R;
-                } else {
-                    logit_rows::<M::V, 1>(layer, from, to);
-                    p += 1;
-                }
+            if logit_columns(H) > M::V::LANES {
+                logit_tiles::<M::V, D, H, 2, 5>(self);
+            } else {
+                logit_tiles::<M::V, D, H, 1, 10>(self);
+            }
+        }
+    }
+}
+
+/// Computes the logits of all rows, `R` at a time. A row has `J` vectors of logits.
+#[inline(always)]
+unsafe fn logit_tiles<V: Vector, const D: usize, const H: usize, const J: usize, const R: usize>(
+    job: LogitsKernel<'_>,
+) {
+    let LogitsKernel { layer, x, out } = job;
+    let rows = x.len() / D;
+    // SAFETY: a tile starts at most at row `rows - R`; fewer rows than R go one at a time.
+    unsafe {
+        let mut p = 0;
+        while p < rows {
+            let (from, to) = (x.as_ptr().add(p * D), out.as_mut_ptr().add(p * logit_columns(H)));
+            if p + R <= rows {
+                logit_rows::<V, D, H, J, R>(layer, from, to);
+                p += R;
+            } else {
+                logit_rows::<V, D, H, J, 1>(layer, from, to);
+                p += 1;
             }
         }
     }
@@ -147,31 +174,36 @@ impl Kernel for LogitsKernel<'_> {
 
 /// Computes the logits of `R` rows.
 #[inline(always)]
-unsafe fn logit_rows<V: Vector, const R: usize>(layer: &Consensus, x: *const f32, out: *mut f32) {
-    let (w, pairs) = (layer.logits.as_ptr(), V::LANES == 2 * LOGITS);
-    // SAFETY: `x` and `out` reach `R` rows; the weights hold D columns, one or two to a vector.
+unsafe fn logit_rows<V: Vector, const D: usize, const H: usize, const J: usize, const R: usize>(
+    layer: &Consensus,
+    x: *const f32,
+    out: *mut f32,
+) {
+    let columns = logit_columns(H);
+    let (w, pairs) = (layer.logits.as_ptr(), V::LANES == 2 * columns);
+    // SAFETY: `x` and `out` reach `R` rows; the weights hold D columns, one or two to `J` vectors.
     unsafe {
-        let mut acc = [V::load(layer.logit_biases.as_ptr()); R];
-        if pairs {
-            for c in (0..D).step_by(2) {
-                let w = V::load(w.add(c * LOGITS));
+        let mut start = [V::zero(); J];
+        for j in 0..J {
+            start[j] = V::load(layer.logit_biases.as_ptr().add(j * V::LANES));
+        }
+        let mut acc = [start; R];
+        for c in (0..D).step_by(if pairs { 2 } else { 1 }) {
+            for j in 0..J {
+                let w = V::load(w.add(c * columns + j * V::LANES));
                 for r in 0..R {
-                    acc[r] = w.mul_add(V::splat_pair(x.add(r * D + c)), acc[r]);
-                }
-            }
-        } else {
-            for c in 0..D {
-                let w = V::load(w.add(c * LOGITS));
-                for r in 0..R {
-                    acc[r] = w.mul_add(V::splat(*x.add(r * D + c)), acc[r]);
+                    let x = x.add(r * D + c);
+                    acc[r][j] = w.mul_add(if pairs { V::splat_pair(x) } else { V::splat(*x) }, acc[r][j]);
                 }
             }
         }
         for r in 0..R {
-            if pairs {
-                acc[r].store_pair_sums(out.add(r * LOGITS));
-            } else {
-                acc[r].store(out.add(r * LOGITS));
+            for j in 0..J {
+                if pairs {
+                    acc[r][j].store_pair_sums(out.add(r * columns));
+                } else {
+                    acc[r][j].store(out.add(r * columns + j * V::LANES));
+                }
             }
         }
     }
@@ -188,14 +220,14 @@ struct PoolKernel<'a> {
     scratch: &'a mut Scratch,
 }
 
-impl Kernel for PoolKernel<'_> {
+impl HeadsKernel for PoolKernel<'_> {
     type Out = ();
     #[inline(always)]
-    unsafe fn run<M: Mac>(self) {
+    unsafe fn run<M: Mac, const D: usize, const C: usize, const H: usize, const S: usize>(self) {
         let PoolKernel { layer, side, x, logits, groups, range, states, scratch } = self;
         let units = D / M::K_PER;
         let Scratch { e, pooled, single, several } = scratch;
-        e.resize(CHUNK_ROWS * H);
+        e.resize(CHUNK_ROWS * S);
         pooled.resize(H * D);
         single.staged.resize(BATCH * units);
         several.staged.resize(BATCH * H * units);
@@ -206,12 +238,12 @@ impl Kernel for PoolKernel<'_> {
             let rows = groups.rows(i);
             let next = &groups.rows[(groups.starts[i] as usize + AHEAD).min(groups.rows.len())..];
             let into = (id - ids[0]) as usize;
-            prefetch_row(states.as_ptr().wrapping_add(into * D));
+            prefetch_row::<D>(states.as_ptr().wrapping_add(into * D));
             // SAFETY: `groups` lists the numbers below its row count, which is `x`'s, and `states` reaches from the first id
             // to the last (checked in `Consensus::pool`); a batch has room for BATCH groups and is emptied when it is full.
             unsafe {
                 if let [p] = rows {
-                    prefetch_next(x, logits, next, 0);
+                    prefetch_next::<D, H>(x, logits, next, 0);
                     let to = single.staged.as_mut_ptr().add(single.into.len() * units);
                     for c in (0..D).step_by(M::V::LANES) {
                         M::stage(M::V::load(x.as_ptr().add(*p as usize * D + c)), to, c);
@@ -220,10 +252,11 @@ impl Kernel for PoolKernel<'_> {
                 } else {
                     let to = several.staged.as_mut_ptr().add(several.into.len() * H * units);
                     let group = GroupRows { x, logits, side, rows, next };
-                    if M::V::LANES == 16 {
-                        pool_group::<M, 4>(group, e, pooled, to);
-                    } else {
-                        pool_group::<M, 2>(group, e, pooled, to);
+                    // Eight heads have a sum for each in registers: half as many columns.
+                    match (M::V::LANES, H) {
+                        (16, 8) => pool_group::<M, D, 2, H, S>(group, e, pooled, to),
+                        (_, 8) => pool_group::<M, D, 1, H, S>(group, e, pooled, to),
+                        _ => pool_group::<M, D, C, H, S>(group, e, pooled, to),
                     }
                     several.into.push(into);
                 }
@@ -231,9 +264,9 @@ impl Kernel for PoolKernel<'_> {
                 for (batch, per_head) in [(&mut *single, 0), (&mut *several, units)] {
                     if batch.into.len() == BATCH || last && !batch.into.is_empty() {
                         if M::V::LANES == 16 {
-                            project::<M, 12, 1>(layer, side, batch, per_head, states);
+                            project::<M, D, H, 12, 1>(layer, side, batch, per_head, states);
                         } else {
-                            project::<M, 6, 2>(layer, side, batch, per_head, states);
+                            project::<M, D, H, 6, 2>(layer, side, batch, per_head, states);
                         }
                         batch.into.clear();
                     }
@@ -245,10 +278,10 @@ impl Kernel for PoolKernel<'_> {
 
 /// Prefetches the `i`-th of the next rows.
 #[inline(always)]
-pub(super) fn prefetch_next(x: &[f32], logits: &[f32], next: &[u32], i: usize) {
+pub(super) fn prefetch_next<const D: usize, const H: usize>(x: &[f32], logits: &[f32], next: &[u32], i: usize) {
     if let Some(&p) = next.get(i) {
-        prefetch(logits.as_ptr().wrapping_add(p as usize * LOGITS));
-        prefetch_row(x.as_ptr().wrapping_add(p as usize * D));
+        prefetch(logits.as_ptr().wrapping_add(p as usize * logit_columns(H)));
+        prefetch_row::<D>(x.as_ptr().wrapping_add(p as usize * D));
     }
 }
 
@@ -262,36 +295,36 @@ pub(super) struct GroupRows<'a> {
     pub(super) next: &'a [u32], // the next rows to prefetch, of this group and of those after it
 }
 
-/// Repeats `H` values.
+/// Repeats `S` values.
 #[inline(always)]
-fn repeated(v: [f32; H]) -> [f32; 16] {
-    std::array::from_fn(|i| v[i % H])
+fn repeated<const S: usize>(v: [f32; S]) -> [f32; 16] {
+    std::array::from_fn(|i| v[i % S])
 }
 
 /// Computes the softmax-weighted means of the rows of one group, per head over the full width, and
 /// stages them in `to` (H, D / per).
 #[inline(always)]
-unsafe fn pool_group<M: Mac, const C: usize>(
+unsafe fn pool_group<M: Mac, const D: usize, const C: usize, const H: usize, const S: usize>(
     group: GroupRows<'_>,
-    e: &mut [f32],      // (CHUNK_ROWS, H)
+    e: &mut [f32],      // (CHUNK_ROWS, S)
     pooled: &mut [f32], // (H, D)
     to: *mut u32,
 ) {
     let lanes = M::V::LANES;
-    let mut max = [f32::NEG_INFINITY; H];
+    let mut max = [f32::NEG_INFINITY; S];
     // SAFETY: rows are below `x`'s row count, `pooled` and `to` hold (H, D), `e` a chunk.
     unsafe {
         if group.rows.len() <= CHUNK_ROWS {
-            let total = weigh::<M::V>(group, &mut max, e);
+            let total = weigh::<M::V, H, S>(group, &mut max, e);
             let share = repeated(total.map(|t| 1.0 / t));
             let share = M::V::load(share.as_ptr());
-            for i in (0..group.rows.len() * H).step_by(lanes) {
+            for i in (0..group.rows.len() * S).step_by(lanes) {
                 let at = e.as_mut_ptr().add(i);
                 M::V::load(at).mul(share).store(at);
             }
             for c0 in (0..D).step_by(C * lanes) {
                 let mut acc = [[M::V::zero(); C]; H];
-                add_rows::<M::V, C>(group, e, c0, &mut acc);
+                add_rows::<M::V, D, C, H, S>(group, e, c0, &mut acc);
                 for k in 0..H {
                     for c in 0..C {
                         M::stage(acc[k][c], to, k * D + c0 + c * lanes);
@@ -304,15 +337,15 @@ unsafe fn pool_group<M: Mac, const C: usize>(
         for c in (0..H * D).step_by(lanes) {
             M::V::zero().store(pooled.add(c));
         }
-        let mut total = [0.0f32; H];
+        let mut total = [0.0f32; S];
         for (chunk, next) in group.rows.chunks(CHUNK_ROWS).zip((0..).step_by(CHUNK_ROWS)) {
             let part = GroupRows { rows: chunk, next: &group.next[next.min(group.next.len())..], ..group };
             let before = max;
-            let sum = weigh::<M::V>(part, &mut max, e);
+            let sum = weigh::<M::V, H, S>(part, &mut max, e);
             // The sums so far belong to a smaller maximum. Scale them down to the new one.
-            let shrink: [f32; H] =
+            let shrink: [f32; S] =
                 std::array::from_fn(|k| if before[k] == max[k] { 1.0 } else { (before[k] - max[k]).exp() });
-            for k in 0..H {
+            for k in 0..S {
                 total[k] = total[k] * shrink[k] + sum[k];
             }
             for c0 in (0..D).step_by(C * lanes) {
@@ -322,7 +355,7 @@ unsafe fn pool_group<M: Mac, const C: usize>(
                         acc[k][c] = M::V::load(pooled.add(k * D + c0 + c * lanes)).mul(M::V::splat(shrink[k]));
                     }
                 }
-                add_rows::<M::V, C>(part, e, c0, &mut acc);
+                add_rows::<M::V, D, C, H, S>(part, e, c0, &mut acc);
                 for k in 0..H {
                     for c in 0..C {
                         acc[k][c].store(pooled.add(k * D + c0 + c * lanes));
@@ -342,15 +375,19 @@ unsafe fn pool_group<M: Mac, const C: usize>(
 /// Computes `e = exp(logit − max)` of at most CHUNK_ROWS rows, per head, and returns the sums.
 /// First raises `max` to the maximum of these rows.
 #[inline(always)]
-unsafe fn weigh<V: Vector>(group: GroupRows<'_>, max: &mut [f32; H], e: &mut [f32]) -> [f32; H] {
+unsafe fn weigh<V: Vector, const H: usize, const S: usize>(
+    group: GroupRows<'_>,
+    max: &mut [f32; S],
+    e: &mut [f32],
+) -> [f32; S] {
     let GroupRows { logits, side, rows, .. } = group;
-    let count = rows.len() * H;
-    let own = side as usize * H;
+    let count = rows.len() * S;
+    let own = side as usize * S;
     // SAFETY: rows are below the number of rows of `logits`; `e` holds a chunk, a whole number of vectors.
     unsafe {
         let mut top = *max;
-        for (e, &p) in e.chunks_exact_mut(H).zip(rows) {
-            let a = logits.as_ptr().add(p as usize * LOGITS + own).cast::<[f32; H]>().read();
+        for (e, &p) in e.chunks_exact_mut(S).zip(rows) {
+            let a = logits.as_ptr().add(p as usize * logit_columns(H) + own).cast::<[f32; S]>().read();
             e.copy_from_slice(&a);
             top = std::array::from_fn(|k| if a[k] > top[k] { a[k] } else { top[k] });
         }
@@ -367,9 +404,9 @@ unsafe fn weigh<V: Vector>(group: GroupRows<'_>, max: &mut [f32; H], e: &mut [f3
         }
         let mut parts = [0.0f32; 16];
         sums.store(parts.as_mut_ptr());
-        let mut total = [0.0; H];
+        let mut total = [0.0; S];
         for (i, part) in parts.iter().enumerate() {
-            total[i % H] += part;
+            total[i % S] += part;
         }
         total
     }
@@ -378,18 +415,18 @@ unsafe fn weigh<V: Vector>(group: GroupRows<'_>, max: &mut [f32; H], e: &mut [f3
 /// Computes `acc[k] += Σ e[i][k] · x[rows[i]]` over `C` vectors of columns from `c0` on. Prefetches
 /// the next rows when `c0` is 0.
 #[inline(always)]
-pub(super) unsafe fn add_rows<V: Vector, const C: usize>(
+pub(super) unsafe fn add_rows<V: Vector, const D: usize, const C: usize, const H: usize, const S: usize>(
     group: GroupRows<'_>,
     e: &[f32],
     c0: usize,
     acc: &mut [[V; C]; H],
 ) {
     let GroupRows { x, logits, rows, next, .. } = group;
-    // SAFETY: rows are below `x`'s row count, and `e` has a row of H for each.
+    // SAFETY: rows are below `x`'s row count, and `e` has a row of S for each.
     unsafe {
         for (i, &p) in rows.iter().enumerate() {
             if c0 == 0 {
-                prefetch_next(x, logits, next, i);
+                prefetch_next::<D, H>(x, logits, next, i);
             }
             let from = x.as_ptr().add(p as usize * D + c0);
             let mut v = [V::zero(); C];
@@ -397,7 +434,7 @@ pub(super) unsafe fn add_rows<V: Vector, const C: usize>(
                 v[c] = V::load(from.add(c * V::LANES));
             }
             for k in 0..H {
-                let w = V::splat(*e.get_unchecked(i * H + k));
+                let w = V::splat(*e.get_unchecked(i * S + k));
                 for c in 0..C {
                     acc[k][c] = w.mul_add(v[c], acc[k][c]);
                 }
@@ -406,10 +443,11 @@ pub(super) unsafe fn add_rows<V: Vector, const C: usize>(
     }
 }
 
-/// Computes `states[into[i]][k] += W[k] row + b[k]` for a batch of staged groups. The rows of a
+/// Computes `states[into[i]][k] += W[k] row + b[k]` for a batch of staged groups, in tiles of `R`
+/// groups and `C` vectors, which are a panel. The rows of a
 /// group for different heads are `per_head` units apart; 0 means that all heads share one row.
 #[inline(always)]
-unsafe fn project<M: Mac, const R: usize, const C: usize>(
+unsafe fn project<M: Mac, const D: usize, const H: usize, const R: usize, const C: usize>(
     layer: &Consensus,
     side: Side,
     batch: &ProjectionBatch,
@@ -422,11 +460,12 @@ unsafe fn project<M: Mac, const R: usize, const C: usize>(
     let (units, lanes) = (D / M::K_PER, M::V::LANES);
     // SAFETY: `staged` holds BATCH groups, of which the first are those of `into`: rows of `states`.
     unsafe {
-        for k in 0..H {
-            let w = layer.values[side as usize].as_ptr().add(k * units * DH);
+        for n0 in (0..D).step_by(PANEL) {
+            let k = n0 / (D / H);
+            let w = layer.values[side as usize].as_ptr().add(n0 * units);
             let mut start = [M::V::zero(); C];
             for c in 0..C {
-                start[c] = M::V::load(layer.value_biases[side as usize].as_ptr().add(k * DH + c * lanes));
+                start[c] = M::V::load(layer.value_biases[side as usize].as_ptr().add(n0 + c * lanes));
             }
             for i in (0..BATCH).step_by(R) {
                 let mut acc = [start; R];
@@ -434,7 +473,7 @@ unsafe fn project<M: Mac, const R: usize, const C: usize>(
                 tile::<M, R, C>(&mut acc, units, from, stride, w);
                 for (acc, &row) in acc.iter().zip(into.iter().skip(i)) {
                     for c in 0..C {
-                        let to = states.add(row * D + k * DH + c * lanes);
+                        let to = states.add(row * D + n0 + c * lanes);
                         M::V::load(to).add(acc[c]).store(to);
                     }
                 }
@@ -448,7 +487,7 @@ mod tests {
     use super::super::plain;
     use super::*;
     use crate::simd::Precision;
-    use crate::testing::{assert_close, engines, noise, shapes};
+    use crate::testing::{assert_close, engines, noise, shapes, widths_and_heads};
 
     #[test]
     fn fast_equals_plain_on_uneven_groups() {
@@ -459,22 +498,23 @@ mod tests {
             .enumerate()
             .map(|(i, v)| if i % 2 == 0 { 7 } else { ((v.abs() * 1e5) as u32 % 20) * 2 })
             .collect();
-        let x = noise(2, rows * D, 1.0);
-        let parts: Vec<Vec<f32>> = (0..2u64)
-            .flat_map(|s| {
-                [(D * D, 0.15), (D, 0.5), (H * D, 0.4), (H, 0.5)].map(|(n, rms)| noise(20 + s + n as u64, n, rms))
-            })
-            .collect();
-        let weights = |s: usize| Weights {
-            value: &parts[4 * s],
-            value_bias: &parts[4 * s + 1],
-            logit: &parts[4 * s + 2],
-            logit_bias: &parts[4 * s + 3],
-        };
-        let initial = noise(3, 40 * D, 1.0);
-        for engine in engines() {
+        let cases = widths_and_heads().into_iter().flat_map(|sizes| engines().into_iter().map(move |e| (sizes, e)));
+        for ((d, h), engine) in cases {
+            let x = noise(2, rows * d, 1.0);
+            let parts: Vec<Vec<f32>> = (0..2u64)
+                .flat_map(|s| {
+                    [(d * d, 0.15), (d, 0.5), (h * d, 0.4), (h, 0.5)].map(|(n, rms)| noise(20 + s + n as u64, n, rms))
+                })
+                .collect();
+            let weights = |s: usize| Weights {
+                value: &parts[4 * s],
+                value_bias: &parts[4 * s + 1],
+                logit: &parts[4 * s + 2],
+                logit_bias: &parts[4 * s + 3],
+            };
+            let initial = noise(3, 40 * d, 1.0);
             let layer = Consensus::new(engine, weights(0), weights(1));
-            let mut logits = vec![0.0; rows * LOGITS];
+            let mut logits = vec![0.0; rows * layer.logit_columns()];
             layer.logits(&x, &mut logits);
             let mut groups = Groups::default();
             groups.build(40, &group, 1); // walks of one position: rows are positions
@@ -488,11 +528,11 @@ mod tests {
                 for parts in shapes(&[1, 3, 100], &[3]) {
                     let mut got = initial.clone();
                     for range in groups.split(parts) {
-                        let states = &mut got[groups.ids()[range.start] as usize * D..];
+                        let states = &mut got[groups.ids()[range.start] as usize * d..];
                         layer.pool(side, &x, &logits, &groups, range, states, &mut Scratch::default());
                     }
                     let tolerance = if engine.precision() == Precision::F32 { 2e-5 } else { 3e-2 };
-                    assert_close(&got, &want, tolerance, &format!("{engine:?} {side:?} {parts}"));
+                    assert_close(&got, &want, tolerance, &format!("{engine:?} {d} wide {h} heads {side:?} {parts}"));
                 }
             }
         }

@@ -61,6 +61,11 @@ impl Groups {
         &self.ids
     }
 
+    /// Counts the rows of all groups.
+    pub fn num_rows(&self) -> usize {
+        self.rows.len()
+    }
+
     /// Lists the rows of the `i`-th group of [`Self::ids`].
     pub fn rows(&self, i: usize) -> &[u32] {
         &self.rows[self.starts[i] as usize..self.starts[i + 1] as usize]

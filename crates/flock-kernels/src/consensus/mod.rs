@@ -5,7 +5,11 @@
 //! ```text
 //! w_p = softmax_p(logit_k(x_p))        state[g][k] += Σ_p w_p · (W x_p + b)[k]
 //! ```
-//! `[k]` is the k-th slice of 16. The published softmax adds 1e-8 to the denominator.
+//! `[k]` is the k-th slice of `D / H` = 16 or 32. The published softmax adds 1e-8 to the denominator.
+//!
+//! The fast version lays the logits of a row out in slots: `S` for nodes, then `S` for types, where
+//! `S` is `H` rounded up to a power of two. So heads repeat within a vector of any length. A row has
+//! [`logit_columns`] columns, a whole vector. Slots without a head have the logit 0.
 
 mod backward;
 mod fast;
@@ -15,10 +19,17 @@ pub use backward::{Backward, BackwardScratch};
 pub use fast::{Consensus, Scratch};
 pub use groups::Groups;
 
-use crate::{D, DH, H, SOFTMAX_EPS};
+use crate::SOFTMAX_EPS;
 
-/// Columns of a row of logits: `H` for nodes, then `H` for types.
-pub const LOGITS: usize = 2 * H;
+/// Returns the number of slots `S` for the heads of one side in a row of logits.
+pub fn logit_slots(heads: usize) -> usize {
+    heads.next_power_of_two()
+}
+
+/// Returns the number of columns of a row of logits: the slots of both sides, at least eight.
+pub const fn logit_columns(heads: usize) -> usize {
+    if heads <= 4 { 8 } else { 16 }
+}
 
 /// The kind of states that are updated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,10 +54,16 @@ pub struct Weights<'a> {
 }
 
 impl Weights<'_> {
-    /// Checks lengths once: the kernels below use unchecked pointers.
-    fn check(&self) {
-        assert!(self.value.len() == D * D && self.value_bias.len() == D);
-        assert!(self.logit.len() == H * D && self.logit_bias.len() == H);
+    /// Returns the sizes `D` and `H`.
+    fn sizes(&self) -> (usize, usize) {
+        (self.value_bias.len(), self.logit_bias.len())
+    }
+
+    /// Checks lengths once: the kernels below use unchecked pointers. Returns the sizes `D` and `H`.
+    fn check(&self) -> (usize, usize) {
+        let (d, h) = self.sizes();
+        assert!(crate::has_heads(d, h) && self.value.len() == d * d && self.logit.len() == h * d);
+        (d, h)
     }
 }
 
@@ -58,32 +75,34 @@ pub fn plain(
     states: &mut [f32], // (G, D)
     w: Weights<'_>,
 ) {
+    let (d, h) = w.sizes();
+    let slice = d / h;
     let rows = group.len();
-    let groups = states.len() / D;
-    let (mut value, mut logit) = (vec![0.0; rows * D], vec![0.0; rows * H]);
-    crate::linear::plain(x, w.value, w.value_bias, &mut value, D);
-    crate::linear::plain(x, w.logit, w.logit_bias, &mut logit, D);
-    let mut max = vec![f32::NEG_INFINITY; groups * H];
+    let groups = states.len() / d;
+    let (mut value, mut logit) = (vec![0.0; rows * d], vec![0.0; rows * h]);
+    crate::linear::plain(x, w.value, w.value_bias, &mut value, d);
+    crate::linear::plain(x, w.logit, w.logit_bias, &mut logit, d);
+    let mut max = vec![f32::NEG_INFINITY; groups * h];
     for p in 0..rows {
-        for k in 0..H {
-            let m = &mut max[group[p] as usize * H + k];
-            *m = m.max(logit[p * H + k]);
+        for k in 0..h {
+            let m = &mut max[group[p] as usize * h + k];
+            *m = m.max(logit[p * h + k]);
         }
     }
-    let (mut sum, mut total) = (vec![0.0; groups * D], vec![0.0; groups * H]);
+    let (mut sum, mut total) = (vec![0.0; groups * d], vec![0.0; groups * h]);
     for p in 0..rows {
         let g = group[p] as usize;
-        for k in 0..H {
-            let e = (logit[p * H + k] - max[g * H + k]).exp();
-            total[g * H + k] += e;
-            for c in k * DH..(k + 1) * DH {
-                sum[g * D + c] += e * value[p * D + c];
+        for k in 0..h {
+            let e = (logit[p * h + k] - max[g * h + k]).exp();
+            total[g * h + k] += e;
+            for c in k * slice..(k + 1) * slice {
+                sum[g * d + c] += e * value[p * d + c];
             }
         }
     }
     for g in 0..groups {
-        for c in 0..D {
-            states[g * D + c] += sum[g * D + c] / (total[g * H + c / DH] + SOFTMAX_EPS);
+        for c in 0..d {
+            states[g * d + c] += sum[g * d + c] / (total[g * h + c / slice] + SOFTMAX_EPS);
         }
     }
 }
@@ -105,9 +124,10 @@ fn plain_softmax(
     logit: &[f32], // (P, H)
     group: &[u32], // (P)
     groups: usize,
+    h: usize,
 ) -> Vec<f32> {
-    let at = |i: usize| group[i / H] as usize * H + i % H;
-    let (mut max, mut total) = (vec![f32::NEG_INFINITY; groups * H], vec![0.0; groups * H]);
+    let at = |i: usize| group[i / h] as usize * h + i % h;
+    let (mut max, mut total) = (vec![f32::NEG_INFINITY; groups * h], vec![0.0; groups * h]);
     for i in 0..logit.len() {
         max[at(i)] = max[at(i)].max(logit[i]);
     }
@@ -131,34 +151,36 @@ pub fn plain_backward(
     d_x: &mut [f32],  // (P, D)
     d_w: &mut Gradients<'_>,
 ) {
+    let (d, h) = w.sizes();
+    let slice = d / h;
     let rows = group.len();
-    let groups = d_states.len() / D;
-    let (mut value, mut logit) = (vec![0.0; rows * D], vec![0.0; rows * H]);
-    crate::linear::plain(x, w.value, w.value_bias, &mut value, D);
-    crate::linear::plain(x, w.logit, w.logit_bias, &mut logit, D);
-    let a = plain_softmax(&logit, group, groups);
+    let groups = d_states.len() / d;
+    let (mut value, mut logit) = (vec![0.0; rows * d], vec![0.0; rows * h]);
+    crate::linear::plain(x, w.value, w.value_bias, &mut value, d);
+    crate::linear::plain(x, w.logit, w.logit_bias, &mut logit, d);
+    let a = plain_softmax(&logit, group, groups, h);
 
-    let (mut d_value, mut d_a) = (vec![0.0; rows * D], vec![0.0; rows * H]);
-    let mut mean_d_a = vec![0.0; groups * H]; // Σ a · d_a over the group
+    let (mut d_value, mut d_a) = (vec![0.0; rows * d], vec![0.0; rows * h]);
+    let mut mean_d_a = vec![0.0; groups * h]; // Σ a · d_a over the group
     for p in 0..rows {
         let g = group[p] as usize;
-        for k in 0..H {
-            for c in k * DH..(k + 1) * DH {
-                d_value[p * D + c] = a[p * H + k] * d_states[g * D + c];
-                d_a[p * H + k] += value[p * D + c] * d_states[g * D + c];
+        for k in 0..h {
+            for c in k * slice..(k + 1) * slice {
+                d_value[p * d + c] = a[p * h + k] * d_states[g * d + c];
+                d_a[p * h + k] += value[p * d + c] * d_states[g * d + c];
             }
-            mean_d_a[g * H + k] += a[p * H + k] * d_a[p * H + k];
+            mean_d_a[g * h + k] += a[p * h + k] * d_a[p * h + k];
         }
     }
-    let mut d_logit = vec![0.0; rows * H];
+    let mut d_logit = vec![0.0; rows * h];
     for p in 0..rows {
         let g = group[p] as usize;
-        for k in 0..H {
-            d_logit[p * H + k] = a[p * H + k] * (d_a[p * H + k] - mean_d_a[g * H + k]);
+        for k in 0..h {
+            d_logit[p * h + k] = a[p * h + k] * (d_a[p * h + k] - mean_d_a[g * h + k]);
         }
     }
-    crate::linear::plain_backward(x, w.value, &d_value, d_x, d_w.d_value, d_w.d_value_bias, D);
-    crate::linear::plain_backward(x, w.logit, &d_logit, d_x, d_w.d_logit, d_w.d_logit_bias, D);
+    crate::linear::plain_backward(x, w.value, &d_value, d_x, d_w.d_value, d_w.d_value_bias, d);
+    crate::linear::plain_backward(x, w.logit, &d_logit, d_x, d_w.d_logit, d_w.d_logit_bias, d);
 }
 
 /// Pools with equal weights instead of a softmax: the ablation of section 11. The parameters of the
@@ -169,12 +191,13 @@ pub fn plain_mean(
     states: &mut [f32], // (G, D)
     w: Weights<'_>,
 ) {
-    let mut value = vec![0.0; group.len() * D];
-    crate::linear::plain(x, w.value, w.value_bias, &mut value, D);
-    let share = equal_shares(group, states.len() / D);
+    let (d, _) = w.sizes();
+    let mut value = vec![0.0; group.len() * d];
+    crate::linear::plain(x, w.value, w.value_bias, &mut value, d);
+    let share = equal_shares(group, states.len() / d);
     for (p, &g) in group.iter().enumerate() {
-        for c in 0..D {
-            states[g as usize * D + c] += share[g as usize] * value[p * D + c];
+        for c in 0..d {
+            states[g as usize * d + c] += share[g as usize] * value[p * d + c];
         }
     }
 }
@@ -188,14 +211,15 @@ pub fn plain_mean_backward(
     d_x: &mut [f32],  // (P, D)
     d_w: &mut Gradients<'_>,
 ) {
-    let mut d_value = vec![0.0; group.len() * D];
-    let share = equal_shares(group, d_states.len() / D);
+    let (d, _) = w.sizes();
+    let mut d_value = vec![0.0; group.len() * d];
+    let share = equal_shares(group, d_states.len() / d);
     for (p, &g) in group.iter().enumerate() {
-        for c in 0..D {
-            d_value[p * D + c] = share[g as usize] * d_states[g as usize * D + c];
+        for c in 0..d {
+            d_value[p * d + c] = share[g as usize] * d_states[g as usize * d + c];
         }
     }
-    crate::linear::plain_backward(x, w.value, &d_value, d_x, d_w.d_value, d_w.d_value_bias, D);
+    crate::linear::plain_backward(x, w.value, &d_value, d_x, d_w.d_value, d_w.d_value_bias, d);
 }
 
 /// Returns 1 / (number of rows) for each group. It is infinite for an empty group, and never read.

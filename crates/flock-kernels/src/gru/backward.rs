@@ -13,8 +13,9 @@ use super::{CACHED, Gradients, Weights};
 use crate::linear::outer::{SEGMENT, add_rows, operand, outer};
 use crate::linear::{pack_panel, panel_columns, tile};
 use crate::rmsnorm::{row_backward, scale_of};
-use crate::simd::{Engine, Kernel, Mac, Vector, prefetch_row};
-use crate::{AlignedVec, BLOCK, D};
+use crate::simd::{Engine, Mac, Vector, prefetch_row};
+use crate::width::WidthKernel;
+use crate::{AlignedVec, BLOCK};
 
 /// Number of gate gradients: r̃, z̃, hn, ñ. Each has a buffer of its own for a segment, so that its
 /// rows are close together. In one row for all four they would be a kilobyte apart and compete for
@@ -28,6 +29,7 @@ const fn gate_at(gate: usize, units: usize) -> usize {
 /// The layer's transposed weights, packed for an engine.
 pub struct Backward {
     engine: Engine,
+    width: usize,
     norm: AlignedVec<f32>,      // (D)
     out: AlignedVec<u32>,       // (2D / panel, D / per, panel)
     w_ih: [AlignedVec<u32>; 2], // (D / panel, 3D / per, panel)
@@ -51,20 +53,22 @@ pub struct BackwardScratch {
 impl Backward {
     /// Packs the layer.
     pub fn new(engine: Engine, w: Weights<'_>) -> Backward {
-        w.check();
-        let panel = panel_columns(engine);
+        let d = w.check();
         let pack = |columns: usize, k: usize, at: &dyn Fn(usize, usize) -> f32| {
+            // Panels of 2D columns are those of D columns: tiles are chosen by the width.
+            let panel = panel_columns(engine, d);
             let mut units = Vec::with_capacity(columns * k);
             for n0 in (0..columns).step_by(panel) {
                 pack_panel(engine, &mut units, k, panel, |n, k| at(n0 + n, k));
             }
             AlignedVec::from_slice(&units)
         };
-        let transposed = |m: &[f32]| pack(D, 3 * D, &|n, k| m[k * D + n]);
+        let transposed = |m: &[f32]| pack(d, 3 * d, &|n, k| m[k * d + n]);
         Backward {
             engine,
+            width: d,
             norm: AlignedVec::from_slice(w.norm),
-            out: pack(2 * D, D, &|n, k| w.out[k * 2 * D + n]),
+            out: pack(2 * d, d, &|n, k| w.out[k * 2 * d + n]),
             w_ih: w.directions.map(|d| transposed(d.w_ih)),
             w_hh: w.directions.map(|d| transposed(d.w_hh)),
         }
@@ -76,20 +80,21 @@ impl Backward {
         &self,
         x: &[f32], // (L, walks, D), before the layer
         walks: usize,
-        kept: [&[f32]; 2], // (L, walks, CACHED), from `Gru::forward_cached`
+        kept: [&[f32]; 2], // (L, walks, CACHED, D), from `Gru::forward_cached`
         d_x: &mut [f32],   // (L, walks, D)
         d_w: &mut Gradients<'_>,
         scratch: &mut BackwardScratch,
     ) {
-        assert!(walks <= BLOCK && x.len() == d_x.len() && (walks == 0 || x.len().is_multiple_of(walks * D)));
-        assert!(kept.iter().all(|k| k.len() == x.len() / D * CACHED));
-        assert!(d_w.d_norm.len() == D && d_w.d_out.len() == 2 * D * D);
+        let width = self.width;
+        assert!(walks <= BLOCK && x.len() == d_x.len() && (walks == 0 || x.len().is_multiple_of(walks * width)));
+        assert!(kept.iter().all(|k| k.len() == x.len() * CACHED));
+        assert!(d_w.d_norm.len() == width && d_w.d_out.len() == 2 * width * width);
         for d in &d_w.d_directions {
-            assert!(d.d_w_ih.len() == 3 * D * D && d.d_w_hh.len() == 3 * D * D);
-            assert!(d.d_b_ih.len() == 3 * D && d.d_b_hh.len() == 3 * D);
+            assert!(d.d_w_ih.len() == 3 * width * width && d.d_w_hh.len() == 3 * width * width);
+            assert!(d.d_b_ih.len() == 3 * width && d.d_b_hh.len() == 3 * width);
         }
         if !x.is_empty() {
-            self.engine.run(BackwardKernel { layer: self, x, walks, kept, d_x, d_w, scratch });
+            self.engine.run_at(width, BackwardKernel { layer: self, x, walks, kept, d_x, d_w, scratch });
         }
     }
 }
@@ -104,10 +109,10 @@ struct BackwardKernel<'a, 'w> {
     scratch: &'a mut BackwardScratch,
 }
 
-impl Kernel for BackwardKernel<'_, '_> {
+impl WidthKernel for BackwardKernel<'_, '_> {
     type Out = ();
     #[inline(always)]
-    unsafe fn run<M: Mac>(self) {
+    unsafe fn run<M: Mac, const D: usize, const C: usize>(self) {
         let rows = self.x.len() / D;
         let s = &mut *self.scratch;
         s.d_states.resize(rows * 2 * D);
@@ -123,30 +128,30 @@ impl Kernel for BackwardKernel<'_, '_> {
         }
         s.d_y.fill(0.0);
         // SAFETY: `Backward::run` has checked the arguments, and the scratch is sized for them.
-        unsafe { if M::V::LANES == 16 { back::<M, 4>(self) } else { back::<M, 2>(self) } }
+        unsafe { back::<M, D, C>(self) }
     }
 }
 
 #[inline(always)]
-unsafe fn back<M: Mac, const C: usize>(job: BackwardKernel<'_, '_>) {
+unsafe fn back<M: Mac, const D: usize, const C: usize>(job: BackwardKernel<'_, '_>) {
     let BackwardKernel { layer, x, walks, kept, d_x, d_w, scratch: s } = job;
     let rows = x.len() / D;
     // SAFETY: `BackwardKernel::run` has sized the scratch for these rows.
     unsafe {
         for p in 0..rows {
-            let scale = M::V::splat(scale_of::<M::V>(x.as_ptr().add(p * D)));
+            let scale = M::V::splat(scale_of::<M::V, D>(x.as_ptr().add(p * D)));
             for c in (0..D).step_by(M::V::LANES) {
                 let g = M::V::load(layer.norm.as_ptr().add(c));
                 M::V::load(x.as_ptr().add(p * D + c)).mul(scale).mul(g).store(s.y.as_mut_ptr().add(p * D + c));
             }
         }
-        project_back::<M, C>(layer, d_x, kept, d_w.d_out, s);
+        project_back::<M, D, C>(layer, d_x, kept, d_w.d_out, s);
         for side in 0..2 {
-            direction_back::<M, C>(layer, side, walks, kept[side], d_w, s);
+            direction_back::<M, D, C>(layer, side, walks, kept[side], d_w, s);
         }
         for p in 0..rows {
             let at = p * D;
-            row_backward::<M::V>(
+            row_backward::<M::V, D>(
                 x.as_ptr().add(at),
                 layer.norm.as_ptr(),
                 s.d_y.as_ptr().add(at),
@@ -159,7 +164,7 @@ unsafe fn back<M: Mac, const C: usize>(job: BackwardKernel<'_, '_>) {
 
 /// Goes back through the output layer: `d_states = d_x W_out`, `d_W_out += d_xᵀ [→h; ←h]`.
 #[inline(always)]
-unsafe fn project_back<M: Mac, const C: usize>(
+unsafe fn project_back<M: Mac, const D: usize, const C: usize>(
     layer: &Backward,
     d_x: &[f32],
     kept: [&[f32]; 2],
@@ -167,7 +172,7 @@ unsafe fn project_back<M: Mac, const C: usize>(
     s: &mut BackwardScratch,
 ) {
     const R: usize = 6;
-    let (units, lanes) = (D / M::K_PER, M::V::LANES);
+    let (units, lanes, cached) = (D / M::K_PER, M::V::LANES, CACHED * D);
     let rows = d_x.len() / D;
     // SAFETY: segments have at most SEGMENT rows, a whole number of tiles; only real rows are stored.
     unsafe {
@@ -195,7 +200,7 @@ unsafe fn project_back<M: Mac, const C: usize>(
             let [_, room_h, room_d] = &mut s.rooms;
             let d_rows = operand::<M>(d_x.as_ptr().add(p0 * D), D, count, D, room_d.as_mut_ptr());
             for (side, kept) in kept.iter().enumerate() {
-                let h = operand::<M>(kept.as_ptr().add(p0 * CACHED), CACHED, count, D, room_h.as_mut_ptr());
+                let h = operand::<M>(kept.as_ptr().add(p0 * cached), cached, count, D, room_h.as_mut_ptr());
                 outer::<M, C>(count, d_rows, D, h, D, d_out.as_mut_ptr().add(side * D), 2 * D);
             }
         }
@@ -204,7 +209,7 @@ unsafe fn project_back<M: Mac, const C: usize>(
 
 /// Goes back through one direction. Adds to `d_y` and to the weight gradients of the direction.
 #[inline(always)]
-unsafe fn direction_back<M: Mac, const C: usize>(
+unsafe fn direction_back<M: Mac, const D: usize, const C: usize>(
     layer: &Backward,
     side: usize,
     walks: usize,
@@ -213,8 +218,8 @@ unsafe fn direction_back<M: Mac, const C: usize>(
     s: &mut BackwardScratch,
 ) {
     const R: usize = 6;
-    let (units, lanes) = (D / M::K_PER, M::V::LANES);
-    let length = kept.len() / (walks * CACHED);
+    let (units, lanes, cached) = (D / M::K_PER, M::V::LANES, CACHED * D);
+    let length = kept.len() / (walks * cached);
     let at_once = SEGMENT / BLOCK;
     let d_w = &mut d_w.d_directions[side];
     s.carry.fill(0.0);
@@ -233,20 +238,20 @@ unsafe fn direction_back<M: Mac, const C: usize>(
                     if side == 0 { (step, step.wrapping_sub(1)) } else { (length - 1 - step, length - step) };
                 for b in 0..walks {
                     let (p, row) = (t * walks + b, i * walks + b);
-                    let kept_now = kept.as_ptr().add(p * CACHED);
+                    let kept_now = kept.as_ptr().add(p * cached);
                     // Prefetch what the next iteration reads. The product below hides the wait.
                     let next =
-                        kept.as_ptr().wrapping_add(before.wrapping_mul(walks).wrapping_add(b).wrapping_mul(CACHED));
-                    for k in 1..CACHED / D {
-                        prefetch_row(next.wrapping_add(k * D));
+                        kept.as_ptr().wrapping_add(before.wrapping_mul(walks).wrapping_add(b).wrapping_mul(cached));
+                    for k in 1..CACHED {
+                        prefetch_row::<D>(next.wrapping_add(k * D));
                     }
                     let after =
-                        if side == 0 { next.wrapping_sub(walks * CACHED) } else { next.wrapping_add(walks * CACHED) };
-                    prefetch_row(after);
+                        if side == 0 { next.wrapping_sub(walks * cached) } else { next.wrapping_add(walks * cached) };
+                    prefetch_row::<D>(after);
                     for c in (0..D).step_by(lanes) {
                         let old = match step {
                             0 => M::V::zero(),
-                            _ => M::V::load(kept.as_ptr().add((before * walks + b) * CACHED + c)),
+                            _ => M::V::load(kept.as_ptr().add((before * walks + b) * cached + c)),
                         };
                         old.store(s.before.as_mut_ptr().add(row * D + c));
                         let [r, z, n, hn] = [1, 2, 3, 4].map(|k| M::V::load(kept_now.add(k * D + c)));
@@ -340,16 +345,17 @@ mod tests {
     use super::super::{DirectionGradients, Gru, Scratch, plain_backward};
     use super::*;
     use crate::simd::Precision;
-    use crate::testing::{assert_close, engines, noise, shapes};
+    use crate::testing::{assert_close, engines, noise, shapes, widths};
 
     /// Reorders walk-major rows to time-major ones, or back.
     fn transpose(from: &[f32], walks: usize, length: usize, back: bool) -> Vec<f32> {
         let mut out = vec![0.0; from.len()];
+        let d = from.len() / (walks * length);
         for w in 0..walks {
             for t in 0..length {
-                let (wm, tm) = ((w * length + t) * D, (t * walks + w) * D);
+                let (wm, tm) = ((w * length + t) * d, (t * walks + w) * d);
                 let (i, o) = if back { (tm, wm) } else { (wm, tm) };
-                out[o..o + D].copy_from_slice(&from[i..i + D]);
+                out[o..o + d].copy_from_slice(&from[i..i + d]);
             }
         }
         out
@@ -364,20 +370,21 @@ mod tests {
 
     #[test]
     fn fast_gradients_equal_plain_ones() {
-        let weights = TestWeights::new();
-        let sizes = [D, 2 * D * D, 3 * D * D, 3 * D * D, 3 * D, 3 * D, 3 * D * D, 3 * D * D, 3 * D, 3 * D];
-        let zeros = || sizes.map(|n| vec![0.0; n]).to_vec();
-        for engine in engines() {
+        for (d, engine) in widths().into_iter().flat_map(|d| engines().into_iter().map(move |e| (d, e))) {
+            let weights = TestWeights::new(d);
+            let direction = [3 * d * d, 3 * d * d, 3 * d, 3 * d];
+            let sizes = [&[d, 2 * d * d][..], &direction, &direction].concat();
+            let zeros = || -> Vec<Vec<f32>> { sizes.iter().map(|n| vec![0.0; *n]).collect() };
             let (forward, layer) = (Gru::new(engine, weights.view()), Backward::new(engine, weights.view()));
             let mut scratch = BackwardScratch::default();
             for (walks, length) in shapes(&[(1, 1), (3, 5), (5, 7), (12, 9)], &[(1, 2)]) {
                 let rows = walks * length;
-                let (x, d_out) = (noise(50, rows * D, 1.5), noise(51, rows * D, 1.0));
+                let (x, d_out) = (noise(50, rows * d, 1.5), noise(51, rows * d, 1.0));
                 let (mut want_x, mut want) = (d_out.clone(), zeros());
                 plain_backward(&x, length, weights.view(), &mut want_x, &mut gradients(&mut want));
 
                 let x = transpose(&x, walks, length, false);
-                let (mut out, mut kept) = (x.clone(), [vec![0.0; rows * CACHED], vec![0.0; rows * CACHED]]);
+                let (mut out, mut kept) = (x.clone(), [vec![0.0; rows * CACHED * d], vec![0.0; rows * CACHED * d]]);
                 let [a, b] = &mut kept;
                 forward.forward_cached(&mut out, walks, [a, b], &mut Scratch::default());
                 let (mut got_x, mut got) = (transpose(&d_out, walks, length, false), zeros());
@@ -385,7 +392,7 @@ mod tests {
                 layer.run(&x, walks, kept, &mut got_x, &mut gradients(&mut got), &mut scratch);
                 let got_x = transpose(&got_x, walks, length, true);
 
-                let what = format!("{engine:?} walks {walks} length {length}");
+                let what = format!("{engine:?} width {d} walks {walks} length {length}");
                 let tolerance = if engine.precision() == Precision::F32 { 3e-5 } else { 1e-1 };
                 assert_close(&got_x, &want_x, tolerance, &format!("{what}: d_x"));
                 for (i, (g, w)) in got.iter().zip(&want).enumerate() {

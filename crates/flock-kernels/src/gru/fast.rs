@@ -13,12 +13,14 @@
 use super::{CACHED, Direction, Weights};
 use crate::linear::{CHUNK, pack_panel, panel_columns, tile};
 use crate::rmsnorm::scale_of;
-use crate::simd::{Engine, Kernel, Mac, Vector, prefetch_row};
-use crate::{AlignedVec, BLOCK, D};
+use crate::simd::{Engine, Mac, Vector, prefetch_row};
+use crate::width::WidthKernel;
+use crate::{AlignedVec, BLOCK};
 
 /// The layer packed for an engine.
 pub struct Gru {
     engine: Engine,
+    width: usize,
     norm: AlignedVec<f32>,        // (D)
     gates: [AlignedVec<u32>; 2],  // (D / panel, [r, z, n], [y, h], D / per, panel)
     biases: [AlignedVec<f32>; 2], // ([r, z, n of y, n of h], D)
@@ -39,37 +41,44 @@ pub struct Scratch {
 impl Gru {
     /// Packs the layer.
     pub fn new(engine: Engine, w: Weights<'_>) -> Gru {
-        w.check();
-        let panel = panel_columns(engine);
+        let width = w.check();
+        let panel = panel_columns(engine, width);
         let pack = |d: Direction<'_>| {
-            let mut units = Vec::with_capacity(6 * D * D);
-            for j0 in (0..D).step_by(panel) {
+            let mut units = Vec::with_capacity(6 * width * width);
+            for j0 in (0..width).step_by(panel) {
                 for gate in 0..3 {
                     for m in [d.w_ih, d.w_hh] {
-                        let at = |j: usize, k: usize| m[(gate * D + j0 + j) * D + k] * FOLD[gate];
-                        pack_panel(engine, &mut units, D, panel, at);
+                        let at = |j: usize, k: usize| m[(gate * width + j0 + j) * width + k] * FOLD[gate];
+                        pack_panel(engine, &mut units, width, panel, at);
                     }
                 }
             }
-            let sum = |gate: usize| (0..D).map(move |j| FOLD[gate] * (d.b_ih[gate * D + j] + d.b_hh[gate * D + j]));
-            let own = |b: &'_ [f32]| b[2 * D..].iter().map(|v| FOLD[2] * v).collect::<Vec<f32>>();
+            let both = move |row: usize| d.b_ih[row] + d.b_hh[row];
+            let sum = |gate: usize| (0..width).map(move |j| FOLD[gate] * both(gate * width + j));
+            let own = |b: &'_ [f32]| b[2 * width..].iter().map(|v| FOLD[2] * v).collect::<Vec<f32>>();
             let biases: Vec<f32> = sum(0).chain(sum(1)).chain(own(d.b_ih)).chain(own(d.b_hh)).collect();
             (AlignedVec::from_slice(&units), AlignedVec::from_slice(&biases))
         };
         let [(gates0, biases0), (gates1, biases1)] = w.directions.map(pack);
-        let mut out = Vec::with_capacity(2 * D * D);
-        for n0 in (0..D).step_by(panel) {
+        let mut out = Vec::with_capacity(2 * width * width);
+        for n0 in (0..width).step_by(panel) {
             for side in 0..2 {
-                pack_panel(engine, &mut out, D, panel, |n, k| w.out[(n0 + n) * 2 * D + side * D + k]);
+                pack_panel(engine, &mut out, width, panel, |n, k| w.out[(n0 + n) * 2 * width + side * width + k]);
             }
         }
         Gru {
             engine,
+            width,
             norm: AlignedVec::from_slice(w.norm),
             gates: [gates0, gates1],
             biases: [biases0, biases1],
             out: AlignedVec::from_slice(&out),
         }
+    }
+
+    /// Returns the width `D`.
+    pub fn width(&self) -> usize {
+        self.width
     }
 
     /// Runs the layer in place on one block of `walks`, at most [`BLOCK`]. Rows are time-major.
@@ -79,9 +88,10 @@ impl Gru {
         walks: usize,
         scratch: &mut Scratch,
     ) {
-        assert!(walks <= BLOCK && (walks == 0 || x.len().is_multiple_of(walks * D)));
+        assert!(walks <= BLOCK && (walks == 0 || x.len().is_multiple_of(walks * self.width)));
         if !x.is_empty() {
-            self.engine.run(ForwardKernel::<false> { layer: self, x, walks, kept: [&mut [], &mut []], scratch });
+            let kernel = ForwardKernel::<false> { layer: self, x, walks, kept: [&mut [], &mut []], scratch };
+            self.engine.run_at(self.width, kernel);
         }
     }
 
@@ -91,13 +101,13 @@ impl Gru {
         &self,
         x: &mut [f32], // (L, walks, D)
         walks: usize,
-        kept: [&mut [f32]; 2], // (L, walks, CACHED)
+        kept: [&mut [f32]; 2], // (L, walks, CACHED, D)
         scratch: &mut Scratch,
     ) {
-        assert!(walks <= BLOCK && (walks == 0 || x.len().is_multiple_of(walks * D)));
-        assert!(kept.iter().all(|k| k.len() == x.len() / D * CACHED));
+        assert!(walks <= BLOCK && (walks == 0 || x.len().is_multiple_of(walks * self.width)));
+        assert!(kept.iter().all(|k| k.len() == x.len() * CACHED));
         if !x.is_empty() {
-            self.engine.run(ForwardKernel::<true> { layer: self, x, walks, kept, scratch });
+            self.engine.run_at(self.width, ForwardKernel::<true> { layer: self, x, walks, kept, scratch });
         }
     }
 }
@@ -106,14 +116,14 @@ struct ForwardKernel<'a, const CACHE: bool> {
     layer: &'a Gru,
     x: &'a mut [f32],
     walks: usize,
-    kept: [&'a mut [f32]; 2], // (L, walks, CACHED) if CACHE
+    kept: [&'a mut [f32]; 2], // (L, walks, CACHED, D) if CACHE
     scratch: &'a mut Scratch,
 }
 
-impl<const CACHE: bool> Kernel for ForwardKernel<'_, CACHE> {
+impl<const CACHE: bool> WidthKernel for ForwardKernel<'_, CACHE> {
     type Out = ();
     #[inline(always)]
-    unsafe fn run<M: Mac>(self) {
+    unsafe fn run<M: Mac, const D: usize, const C: usize>(self) {
         let ForwardKernel { layer, x, walks, kept, scratch } = self;
         let units = D / M::K_PER;
         let rows = x.len() / D;
@@ -129,27 +139,19 @@ impl<const CACHE: bool> Kernel for ForwardKernel<'_, CACHE> {
         // compute past the block's walks. What it computes there is not stored.
         unsafe {
             for p in 0..rows {
-                scratch.scales.push(scale_of::<M::V>(x.as_ptr().add(p * D)));
+                scratch.scales.push(scale_of::<M::V, D>(x.as_ptr().add(p * D)));
             }
             for (side, kept) in kept.into_iter().enumerate() {
-                if M::V::LANES == 16 {
-                    direction::<M, 4, CACHE>(layer, side, x, walks, kept.as_mut_ptr(), scratch);
-                } else {
-                    direction::<M, 2, CACHE>(layer, side, x, walks, kept.as_mut_ptr(), scratch);
-                }
+                direction::<M, D, C, CACHE>(layer, side, x, walks, kept.as_mut_ptr(), scratch);
             }
-            if M::V::LANES == 16 {
-                project::<M, 4>(layer, x, scratch);
-            } else {
-                project::<M, 2>(layer, x, scratch);
-            }
+            project::<M, D, C>(layer, x, scratch);
         }
     }
 }
 
 /// Runs one direction over all steps and fills `scratch.states[side]`.
 #[inline(always)]
-unsafe fn direction<M: Mac, const C: usize, const CACHE: bool>(
+unsafe fn direction<M: Mac, const D: usize, const C: usize, const CACHE: bool>(
     layer: &Gru,
     side: usize,
     x: &[f32],
@@ -177,8 +179,8 @@ unsafe fn direction<M: Mac, const C: usize, const CACHE: bool>(
                     // Prefetch the rows that the next step writes. The products below hide the
                     // wait.
                     let next = if side == 0 { p + walks } else { p.wrapping_sub(walks) };
-                    for k in 0..CACHED / D {
-                        prefetch_row(kept.wrapping_add(next.wrapping_mul(CACHED)).wrapping_add(k * D));
+                    for k in 0..CACHED {
+                        prefetch_row::<D>(kept.wrapping_add(next.wrapping_mul(CACHED * D)).wrapping_add(k * D));
                     }
                 }
                 let scale = M::V::splat(scratch.scales[p]);
@@ -192,12 +194,12 @@ unsafe fn direction<M: Mac, const C: usize, const CACHE: bool>(
             for j in (0..D).step_by(C * lanes) {
                 let panel = gates.add(j * 6 * units);
                 let next = C * lanes * units;
-                gate::<M, C>(panel, Some(panel.add(next)), biases.add(j), y, before, walks, sums);
+                gate::<M, D, C>(panel, Some(panel.add(next)), biases.add(j), y, before, walks, sums);
                 let panel = panel.add(2 * next);
-                gate::<M, C>(panel, Some(panel.add(next)), biases.add(D + j), y, before, walks, sums.add(GATE));
+                gate::<M, D, C>(panel, Some(panel.add(next)), biases.add(D + j), y, before, walks, sums.add(GATE));
                 let panel = panel.add(2 * next);
-                gate::<M, C>(panel, None, biases.add(2 * D + j), y, before, walks, sums.add(2 * GATE));
-                gate::<M, C>(panel.add(next), None, biases.add(3 * D + j), before, y, walks, sums.add(3 * GATE));
+                gate::<M, D, C>(panel, None, biases.add(2 * D + j), y, before, walks, sums.add(2 * GATE));
+                gate::<M, D, C>(panel.add(next), None, biases.add(3 * D + j), before, y, walks, sums.add(3 * GATE));
                 for b in 0..walks {
                     for c in 0..C {
                         let at = sums.add(b * C * lanes + c * lanes);
@@ -205,8 +207,8 @@ unsafe fn direction<M: Mac, const C: usize, const CACHE: bool>(
                         let column = j + c * lanes;
                         let (sums, old) = ([sum(0), sum(1), sum(2), sum(3)], M::V::load(h.add(b * D + column)));
                         let new = if CACHE {
-                            let kept = kept.add((t * walks + b) * CACHED + column);
-                            blend_cached(sums, old, kept)
+                            let kept = kept.add((t * walks + b) * CACHED * D + column);
+                            blend_cached::<M::V, D>(sums, old, kept)
                         } else {
                             blend(sums, old)
                         };
@@ -226,12 +228,12 @@ const FOLD: [f32; 3] = {
     [-LOG2E, -LOG2E, -2.0 * LOG2E]
 };
 
-/// Size of the buffer for the sums of one gate: BLOCK rows of the widest panel.
-const GATE: usize = BLOCK * D;
+/// Size of the buffer for the sums of one gate: BLOCK rows of the widest panel, which has 64 columns.
+const GATE: usize = BLOCK * 64;
 
 /// Computes one gate of one panel for all walks: `sums[b] = bias + W a[b] (+ W₂ a₂[b])`.
 #[inline(always)]
-unsafe fn gate<M: Mac, const C: usize>(
+unsafe fn gate<M: Mac, const D: usize, const C: usize>(
     w: *const u32,
     w2: Option<*const u32>,
     bias: *const f32,
@@ -285,9 +287,9 @@ unsafe fn blend<V: Vector>([r, z, n_of_y, n_of_h]: [V; 4], old: V) -> V {
 /// vectors, `D` apart.
 ///
 /// # Safety
-/// The rules of [`Vector`]. `kept` is valid for a row of `CACHED` values.
+/// The rules of [`Vector`]. `kept` is valid for `CACHED` rows of `D` values.
 #[inline(always)]
-unsafe fn blend_cached<V: Vector>([r, z, n_of_y, n_of_h]: [V; 4], old: V, kept: *mut f32) -> V {
+unsafe fn blend_cached<V: Vector, const D: usize>([r, z, n_of_y, n_of_h]: [V; 4], old: V, kept: *mut f32) -> V {
     // SAFETY: the caller's row.
     unsafe {
         let one = V::splat(1.0);
@@ -305,7 +307,7 @@ unsafe fn blend_cached<V: Vector>([r, z, n_of_y, n_of_h]: [V; 4], old: V, kept: 
 
 /// Computes `x += W_out [→h; ←h]`.
 #[inline(always)]
-unsafe fn project<M: Mac, const C: usize>(layer: &Gru, x: &mut [f32], scratch: &Scratch) {
+unsafe fn project<M: Mac, const D: usize, const C: usize>(layer: &Gru, x: &mut [f32], scratch: &Scratch) {
     const R: usize = 6;
     let (units, lanes) = (D / M::K_PER, M::V::LANES);
     let rows = x.len() / D;
@@ -337,22 +339,22 @@ pub(super) mod tests {
     use super::super::plain;
     use super::*;
     use crate::simd::Precision;
-    use crate::testing::{assert_close, engines, noise, shapes};
+    use crate::testing::{assert_close, engines, noise, shapes, widths};
 
     pub(in crate::gru) struct TestWeights(Vec<Vec<f32>>);
     impl TestWeights {
-        pub(in crate::gru) fn new() -> TestWeights {
+        pub(in crate::gru) fn new(d: usize) -> TestWeights {
             // Uniform ±1/√D as at initialisation, but twice as wide, to reach the curved parts of
             // the gates.
-            let scale = 2.0 / (D as f32).sqrt() / 1.732;
+            let scale = 2.0 / (d as f32).sqrt() / 1.732;
             let mut parts: Vec<Vec<f32>> = Vec::new();
             for side in 0..2u64 {
-                for (i, n) in [3 * D * D, 3 * D * D, 3 * D, 3 * D].into_iter().enumerate() {
+                for (i, n) in [3 * d * d, 3 * d * d, 3 * d, 3 * d].into_iter().enumerate() {
                     parts.push(noise(10 + side * 4 + i as u64, n, scale));
                 }
             }
-            parts.push(noise(30, D, 1.0));
-            parts.push(noise(31, 2 * D * D, scale));
+            parts.push(noise(30, d, 1.0));
+            parts.push(noise(31, 2 * d * d, scale));
             TestWeights(parts)
         }
         pub(in crate::gru) fn view(&self) -> Weights<'_> {
@@ -368,19 +370,19 @@ pub(super) mod tests {
 
     #[test]
     fn fast_equals_plain_on_odd_blocks() {
-        let weights = TestWeights::new();
-        for engine in engines() {
+        for (d, engine) in widths().into_iter().flat_map(|d| engines().into_iter().map(move |e| (d, e))) {
+            let weights = TestWeights::new(d);
             let layer = Gru::new(engine, weights.view());
             let mut scratch = Scratch::default();
             let all = [(1, 1), (1, 9), (3, 5), (4, 8), (5, 7), (7, 16), (11, 3), (12, 33)];
             for (walks, length) in shapes(&all, &[(1, 2)]) {
-                let walk_major = noise(40 + walks as u64, walks * length * D, 1.5);
+                let walk_major = noise(40 + walks as u64, walks * length * d, 1.5);
                 let transpose = |from: &[f32], out: &mut [f32], back: bool| {
                     for w in 0..walks {
                         for t in 0..length {
-                            let (wm, tm) = ((w * length + t) * D, (t * walks + w) * D);
+                            let (wm, tm) = ((w * length + t) * d, (t * walks + w) * d);
                             let (i, o) = if back { (tm, wm) } else { (wm, tm) };
-                            out[o..o + D].copy_from_slice(&from[i..i + D]);
+                            out[o..o + d].copy_from_slice(&from[i..i + d]);
                         }
                     }
                 };
@@ -392,17 +394,18 @@ pub(super) mod tests {
                 let mut got = vec![0.0; x.len()];
                 transpose(&x, &mut got, true);
                 let tolerance = if engine.precision() == Precision::F32 { 1e-5 } else { 5e-2 };
-                assert_close(&got, &want, tolerance, &format!("{engine:?} walks {walks} length {length}"));
+                assert_close(&got, &want, tolerance, &format!("{engine:?} width {d} walks {walks} length {length}"));
             }
         }
     }
 
     #[test]
     fn saturated_gates_stay_finite() {
+        let d = 64;
         let weights =
-            TestWeights(TestWeights::new().0.into_iter().map(|v| v.iter().map(|x| x * 1e4).collect()).collect());
+            TestWeights(TestWeights::new(d).0.into_iter().map(|v| v.iter().map(|x| x * 1e4).collect()).collect());
         for engine in engines() {
-            let mut x = noise(1, 4 * 3 * D, 1e3);
+            let mut x = noise(1, 4 * 3 * d, 1e3);
             Gru::new(engine, weights.view()).forward(&mut x, 3, &mut Scratch::default());
             assert!(x.iter().all(|v| v.is_finite()), "{engine:?}");
         }

@@ -15,11 +15,11 @@ mod fast;
 pub use backward::{Backward, BackwardScratch};
 pub use fast::{Gru, Scratch};
 
-use crate::{D, rmsnorm};
+use crate::rmsnorm;
 
-/// Values that the forward keeps for the backward, per row and direction: h', r, z, n and `W_hn h +
-/// b_hn`, each of width `D`.
-pub const CACHED: usize = 5 * D;
+/// Rows of width `D` that the forward keeps for the backward, per row and direction: h', r, z, n and
+/// `W_hn h + b_hn`.
+pub const CACHED: usize = 5;
 
 /// Parameters of one direction, named and shaped as in the checkpoint.
 #[derive(Clone, Copy)]
@@ -34,6 +34,12 @@ pub struct Direction<'a> {
     pub b_hh: &'a [f32],
 }
 
+impl Direction<'_> {
+    fn width(&self) -> usize {
+        self.b_ih.len() / 3
+    }
+}
+
 /// Parameters of the layer.
 #[derive(Clone, Copy)]
 pub struct Weights<'a> {
@@ -46,13 +52,15 @@ pub struct Weights<'a> {
 }
 
 impl Weights<'_> {
-    /// Checks lengths once: the kernels below use unchecked pointers.
-    fn check(&self) {
-        assert!(self.norm.len() == D && self.out.len() == 2 * D * D);
-        for d in &self.directions {
-            assert!(d.w_ih.len() == 3 * D * D && d.w_hh.len() == 3 * D * D);
-            assert!(d.b_ih.len() == 3 * D && d.b_hh.len() == 3 * D);
+    /// Checks lengths once: the kernels below use unchecked pointers. Returns the width.
+    fn check(&self) -> usize {
+        let d = self.norm.len();
+        assert!(crate::has_width(d) && self.out.len() == 2 * d * d);
+        for w in &self.directions {
+            assert!(w.w_ih.len() == 3 * d * d && w.w_hh.len() == 3 * d * d);
+            assert!(w.b_ih.len() == 3 * d && w.b_hh.len() == 3 * d);
         }
+        d
     }
 }
 
@@ -66,11 +74,12 @@ pub fn cell(
     h: &mut [f32], // (D)
     w: Direction<'_>,
 ) {
-    let dot = |m: &[f32], row: usize, v: &[f32]| -> f32 { m[row * D..][..D].iter().zip(v).map(|(a, b)| a * b).sum() };
+    let d = h.len();
+    let dot = |m: &[f32], row: usize, v: &[f32]| -> f32 { m[row * d..][..d].iter().zip(v).map(|(a, b)| a * b).sum() };
     let old = h.to_vec();
-    for j in 0..D {
+    for j in 0..d {
         let gate = |g: usize| {
-            let row = g * D + j;
+            let row = g * d + j;
             (dot(w.w_ih, row, y) + w.b_ih[row], dot(w.w_hh, row, &old) + w.b_hh[row])
         };
         let ((ir, hr), (iz, hz), (n, hn)) = (gate(0), gate(1), gate(2));
@@ -87,13 +96,14 @@ pub fn plain_states(
     length: usize,
     directions: [Direction<'_>; 2],
 ) {
-    for (y, out) in y.chunks_exact(length * D).zip(out.chunks_exact_mut(length * 2 * D)) {
+    let d = directions[0].width();
+    for (y, out) in y.chunks_exact(length * d).zip(out.chunks_exact_mut(length * 2 * d)) {
         for (side, w) in directions.into_iter().enumerate() {
-            let mut h = [0.0; D];
+            let mut h = vec![0.0; d];
             for step in 0..length {
                 let t = if side == 0 { step } else { length - 1 - step };
-                cell(&y[t * D..][..D], &mut h, w);
-                out[t * 2 * D + side * D..][..D].copy_from_slice(&h);
+                cell(&y[t * d..][..d], &mut h, w);
+                out[t * 2 * d + side * d..][..d].copy_from_slice(&h);
             }
         }
     }
@@ -109,7 +119,7 @@ pub fn plain(
     rmsnorm::plain(x, w.norm, &mut y);
     let mut states = vec![0.0; 2 * x.len()];
     plain_states(&y, &mut states, length, w.directions);
-    crate::linear::plain(&states, w.out, &[], &mut y, 2 * D);
+    crate::linear::plain(&states, w.out, &[], &mut y, 2 * w.norm.len());
     for (x, y) in x.iter_mut().zip(&y) {
         *x += y;
     }
@@ -147,12 +157,13 @@ pub fn cell_backward(
     d_h: &mut [f32], // (D)
     d_w: &mut DirectionGradients<'_>,
 ) {
-    let (mut i, mut g) = ([0.0; 3 * D], [0.0; 3 * D]); // W_i y + b_i and W_h h + b_h, gates r, z, n
-    crate::linear::plain(y, w.w_ih, w.b_ih, &mut i, D);
-    crate::linear::plain(h, w.w_hh, w.b_hh, &mut g, D);
-    let (mut d_i, mut d_g) = ([0.0; 3 * D], [0.0; 3 * D]);
-    for j in 0..D {
-        let (jr, jz, jn) = (j, D + j, 2 * D + j);
+    let d = h.len();
+    let (mut i, mut g) = (vec![0.0; 3 * d], vec![0.0; 3 * d]); // W_i y + b_i and W_h h + b_h, gates r, z, n
+    crate::linear::plain(y, w.w_ih, w.b_ih, &mut i, d);
+    crate::linear::plain(h, w.w_hh, w.b_hh, &mut g, d);
+    let (mut d_i, mut d_g) = (vec![0.0; 3 * d], vec![0.0; 3 * d]);
+    for j in 0..d {
+        let (jr, jz, jn) = (j, d + j, 2 * d + j);
         let (r, z) = (sigmoid(i[jr] + g[jr]), sigmoid(i[jz] + g[jz]));
         let n = (i[jn] + r * g[jn]).tanh();
         // Gradients before the activations: σ' = σ (1 − σ), tanh' = 1 − tanh².
@@ -163,8 +174,8 @@ pub fn cell_backward(
         (d_g[jr], d_g[jz], d_g[jn]) = (d_r, d_z, d_n * r);
         d_h[j] += d_new[j] * z;
     }
-    crate::linear::plain_backward(y, w.w_ih, &d_i, d_y, d_w.d_w_ih, d_w.d_b_ih, D);
-    crate::linear::plain_backward(h, w.w_hh, &d_g, d_h, d_w.d_w_hh, d_w.d_b_hh, D);
+    crate::linear::plain_backward(y, w.w_ih, &d_i, d_y, d_w.d_w_ih, d_w.d_b_ih, d);
+    crate::linear::plain_backward(h, w.w_hh, &d_g, d_h, d_w.d_w_hh, d_w.d_b_hh, d);
 }
 
 /// Adds the gradients of [`plain_states`]. Goes through each direction from its last step to its
@@ -178,19 +189,20 @@ pub fn plain_states_backward(
     d_y: &mut [f32],  // (W, L, D)
     d_directions: &mut [DirectionGradients<'_>; 2],
 ) {
-    for walk in 0..y.len() / (length * D) {
+    let d = directions[0].width();
+    let zeros = vec![0.0; d];
+    for walk in 0..y.len() / (length * d) {
         for (side, d_w) in d_directions.iter_mut().enumerate() {
             let position = |step: usize| walk * length + if side == 0 { step } else { length - 1 - step };
-            let state_at = |p: usize| p * 2 * D + side * D..p * 2 * D + (side + 1) * D;
-            let mut d_h = [0.0; D];
+            let state_at = |p: usize| p * 2 * d + side * d..p * 2 * d + (side + 1) * d;
+            let mut d_h = zeros.clone();
             for step in (0..length).rev() {
                 let p = position(step);
-                let h = if step == 0 { &[0.0; D][..] } else { &states[state_at(position(step - 1))] };
+                let h = if step == 0 { &zeros[..] } else { &states[state_at(position(step - 1))] };
                 // Two readers use a state: the output layer and the next step.
-                let mut d_new = d_h;
+                let mut d_new = std::mem::replace(&mut d_h, zeros.clone());
                 d_new.iter_mut().zip(&d_states[state_at(p)]).for_each(|(d, s)| *d += s);
-                d_h = [0.0; D];
-                let (y, d_y) = (&y[p * D..][..D], &mut d_y[p * D..][..D]);
+                let (y, d_y) = (&y[p * d..][..d], &mut d_y[p * d..][..d]);
                 cell_backward(y, h, directions[side], &d_new, d_y, &mut d_h, d_w);
             }
         }
@@ -212,7 +224,7 @@ pub fn plain_backward(
     let mut states = vec![0.0; 2 * x.len()];
     plain_states(&y, &mut states, length, w.directions);
     let (mut d_states, mut d_y) = (vec![0.0; states.len()], vec![0.0; y.len()]);
-    crate::linear::plain_backward(&states, w.out, d_x, &mut d_states, d_w.d_out, &mut [], 2 * D);
+    crate::linear::plain_backward(&states, w.out, d_x, &mut d_states, d_w.d_out, &mut [], 2 * w.norm.len());
     plain_states_backward(&y, &states, length, w.directions, &d_states, &mut d_y, &mut d_w.d_directions);
     rmsnorm::plain_backward(x, w.norm, &d_y, d_x, d_w.d_norm);
 }

@@ -1,16 +1,18 @@
 //! The SIMD forward of the head, beside [`plain`](super::plain).
 
-use super::{HIDDEN, Weights};
+use super::{Weights, hidden_width};
+use crate::AlignedVec;
 use crate::linear::{Activation, Linear};
 use crate::simd::{Engine, Kernel, Mac, Vector};
-use crate::{AlignedVec, D};
 
 /// The head packed for an engine.
 pub struct Head {
     engine: Engine,
+    width: usize,
+    hidden: usize,
     first: Linear,
     second: Linear,
-    last: AlignedVec<f32>, // (HIDDEN)
+    last: AlignedVec<f32>, // (2D)
     bias: f32,
 }
 
@@ -24,11 +26,15 @@ pub struct Scratch {
 impl Head {
     /// Packs the head.
     pub fn new(engine: Engine, w: Weights<'_>) -> Head {
-        assert!(w.w4.len() == HIDDEN && w.b0.len() == HIDDEN && w.b2.len() == HIDDEN);
+        let width = w.width();
+        let hidden = hidden_width(width);
+        assert!([w.b0, w.b2, w.w4].iter().all(|part| part.len() == hidden));
         Head {
             engine,
-            first: Linear::new(engine, w.w0, w.b0, D),
-            second: Linear::new(engine, w.w2, w.b2, HIDDEN),
+            width,
+            hidden,
+            first: Linear::new(engine, w.w0, w.b0, width),
+            second: Linear::new(engine, w.w2, w.b2, hidden),
             last: AlignedVec::from_slice(w.w4),
             bias: w.b4[0],
         }
@@ -41,12 +47,12 @@ impl Head {
         logits: &mut [f32], // (C)
         scratch: &mut Scratch,
     ) {
-        const ROWS: usize = 96; // 48 KB each for `a` and `b`
-        assert!(q.len() == logits.len() * D);
-        scratch.a.resize(ROWS * HIDDEN);
-        scratch.b.resize(ROWS * HIDDEN);
-        for (q, logits) in q.chunks(ROWS * D).zip(logits.chunks_mut(ROWS)) {
-            let hidden = logits.len() * HIDDEN;
+        const ROWS: usize = 96; // 48 KB each for `a` and `b` at width 64
+        assert!(q.len() == logits.len() * self.width);
+        scratch.a.resize(ROWS * self.hidden);
+        scratch.b.resize(ROWS * self.hidden);
+        for (q, logits) in q.chunks(ROWS * self.width).zip(logits.chunks_mut(ROWS)) {
+            let hidden = logits.len() * self.hidden;
             self.layers(q, &mut scratch.a[..hidden], &mut scratch.b[..hidden], logits);
         }
     }
@@ -55,11 +61,11 @@ impl Head {
     pub fn forward_kept(
         &self,
         q: &[f32],                         // (C, D)
-        hidden: &mut [AlignedVec<f32>; 2], // (C, HIDDEN) each
+        hidden: &mut [AlignedVec<f32>; 2], // (C, 2D) each
         logits: &mut [f32],                // (C)
     ) {
-        assert!(q.len() == logits.len() * D);
-        hidden.iter_mut().for_each(|h| h.resize(logits.len() * HIDDEN));
+        assert!(q.len() == logits.len() * self.width);
+        hidden.iter_mut().for_each(|h| h.resize(logits.len() * self.hidden));
         let [a, b] = hidden;
         self.layers(q, a, b, logits);
     }
@@ -81,11 +87,12 @@ impl Kernel for LastLayerKernel<'_> {
     type Out = ();
     #[inline(always)]
     unsafe fn run<M: Mac>(self) {
-        for (x, logit) in self.x.chunks_exact(HIDDEN).zip(self.logits) {
-            // SAFETY: a row has HIDDEN values, and so has the weight.
+        let hidden = self.head.hidden;
+        for (x, logit) in self.x.chunks_exact(hidden).zip(self.logits) {
+            // SAFETY: a row has `hidden` values, a whole number of vectors, and so has the weight.
             unsafe {
                 let mut sum = M::V::zero();
-                for c in (0..HIDDEN).step_by(M::V::LANES) {
+                for c in (0..hidden).step_by(M::V::LANES) {
                     sum = M::V::load(x.as_ptr().add(c)).mul_add(M::V::load(self.head.last.as_ptr().add(c)), sum);
                 }
                 *logit = sum.sum() + self.head.bias;
@@ -99,24 +106,24 @@ mod tests {
     use super::super::plain;
     use super::*;
     use crate::simd::Precision;
-    use crate::testing::{assert_close, engines, noise, shapes};
+    use crate::testing::{assert_close, engines, noise, shapes, widths};
 
     #[test]
     fn fast_equals_plain() {
-        let parts =
-            [(HIDDEN * D, 0.125), (HIDDEN, 0.3), (HIDDEN * HIDDEN, 0.09), (HIDDEN, 0.3), (HIDDEN, 0.09), (1, 1.0)]
+        for (d, engine) in widths().into_iter().flat_map(|d| engines().into_iter().map(move |e| (d, e))) {
+            let h = hidden_width(d);
+            let parts = [(h * d, 0.125), (h, 0.3), (h * h, 0.09), (h, 0.3), (h, 0.09), (1, 1.0)]
                 .map(|(n, rms)| noise(n as u64, n, rms));
-        let [w0, b0, w2, b2, w4, b4] = &parts;
-        let w = Weights { w0, b0, w2, b2, w4, b4 };
-        for engine in engines() {
+            let [w0, b0, w2, b2, w4, b4] = &parts;
+            let w = Weights { w0, b0, w2, b2, w4, b4 };
             let head = Head::new(engine, w);
             for rows in shapes(&[1, 7, 96, 101], &[1]) {
-                let q = noise(9, rows * D, 1.0);
+                let q = noise(9, rows * d, 1.0);
                 let (mut want, mut got) = (vec![0.0; rows], vec![0.0; rows]);
                 plain(&q, &mut want, w);
                 head.forward(&q, &mut got, &mut Scratch::default());
                 let tolerance = if engine.precision() == Precision::F32 { 1e-5 } else { 3e-2 };
-                assert_close(&got, &want, tolerance, &format!("{engine:?} rows {rows}"));
+                assert_close(&got, &want, tolerance, &format!("{engine:?} width {d} rows {rows}"));
             }
         }
     }

@@ -1,9 +1,9 @@
 //! The SIMD backward of a linear layer, beside [`plain_backward`](super::plain_backward).
 
-use super::outer::{SEGMENT, operand, outer};
+use super::outer::{SEGMENT, operand, outer_of};
 use super::{Activation, Linear};
 use crate::AlignedVec;
-use crate::simd::{Engine, Kernel, Mac, Vector};
+use crate::simd::{Engine, Kernel, Mac};
 
 /// A layer's transposed weights, packed for an engine.
 pub struct Backward {
@@ -12,7 +12,7 @@ pub struct Backward {
 }
 
 impl Backward {
-    /// Packs `w` (N, K); `N` is 64 or 128, `K` a multiple of 64.
+    /// Packs `w` (N, K), sizes as for [`Linear::new`].
     pub fn new(engine: Engine, w: &[f32], k: usize) -> Backward {
         let n = w.len() / k;
         let mut transposed = vec![0.0; w.len()];
@@ -61,11 +61,7 @@ impl Kernel for WeightGradientKernel<'_> {
             unsafe {
                 let xs = operand::<M>(x.as_ptr(), k, rows, k, rooms[0].as_mut_ptr());
                 let ds = operand::<M>(d_y.as_ptr(), n, rows, n, rooms[1].as_mut_ptr());
-                if M::V::LANES == 16 {
-                    outer::<M, 4>(rows, ds, n, xs, k, d_w.as_mut_ptr(), k);
-                } else {
-                    outer::<M, 2>(rows, ds, n, xs, k, d_w.as_mut_ptr(), k);
-                }
+                outer_of::<M>(rows, ds, n, xs, k, d_w.as_mut_ptr(), k);
                 super::outer::add_rows::<M::V>(rows, d_y.as_ptr(), n, n, d_b.as_mut_ptr());
             }
         }
@@ -75,13 +71,18 @@ impl Kernel for WeightGradientKernel<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::WIDTHS;
     use crate::simd::Precision;
     use crate::testing::{assert_close, engines, noise, shapes};
 
     #[test]
     fn fast_gradients_equal_plain_ones() {
         for engine in engines() {
-            for (k, n, rows) in shapes(&[(64, 64, 1), (64, 64, 101), (64, 128, 49), (128, 128, 7)], &[(64, 64, 7)]) {
+            let all: Vec<_> = WIDTHS
+                .iter()
+                .flat_map(|&d| [(d, d, 1), (d, d, 101), (d, 2 * d, 49), (2 * d, d, 25), (2 * d, 2 * d, 7)])
+                .collect();
+            for (k, n, rows) in shapes(&all, &[(64, 64, 7)]) {
                 let (w, x, d_y) = (noise(1, n * k, 0.125), noise(2, rows * k, 1.0), noise(3, rows * n, 1.0));
                 let (mut want_x, mut want_w, mut want_b) = (vec![0.0; rows * k], vec![0.0; n * k], vec![0.0; n]);
                 super::super::plain_backward(&x, &w, &d_y, &mut want_x, &mut want_w, &mut want_b, k);

@@ -1,10 +1,12 @@
 //! The SIMD forward of a linear layer, beside [`plain`](super::plain).
 
 use super::{Activation, CHUNK, pack_panel, panel_columns, tile};
-use crate::AlignedVec;
-use crate::simd::{Engine, Kernel, Mac, Vector};
+use crate::simd::{Engine, Kernel, Mac, Shared, Vector};
+use crate::width::tile_vectors;
+use crate::{AlignedVec, has_width};
 
-/// A linear layer packed for an engine. `K` is 64 or 128, `N` a multiple of 64.
+/// A linear layer packed for an engine. `K` and `N` are `D` or `2D` each, for the same one of
+/// [`WIDTHS`](crate::WIDTHS).
 pub struct Linear {
     engine: Engine,
     pub(super) k: usize,
@@ -17,8 +19,9 @@ impl Linear {
     /// Packs `w` (N, K) and `b` (N).
     pub fn new(engine: Engine, w: &[f32], b: &[f32], k: usize) -> Linear {
         let n = b.len();
-        assert!(w.len() == n * k && n.is_multiple_of(64) && (k == 64 || k == 128));
-        let panel = panel_columns(engine);
+        let d = if k == n && !has_width(k) { k / 2 } else { k.min(n) };
+        assert!(w.len() == n * k && has_width(d) && [k, n].iter().all(|side| *side == d || *side == 2 * d));
+        let panel = panel_columns(engine, n);
         let mut units = Vec::with_capacity(n * k);
         for n0 in (0..n).step_by(panel) {
             pack_panel(engine, &mut units, k, panel, |j, c| w[(n0 + j) * k + c]);
@@ -38,11 +41,19 @@ impl Linear {
         let count = rows.map_or(x.len() / self.k, <[u32]>::len);
         let last = rows.map_or(count, |r| r.iter().max().map_or(0, |&m| m as usize + 1));
         assert!(x.len() >= last * self.k && y.len() == count * self.n);
-        self.engine.run(ForwardKernel { layer: self, x, rows, y, count, activation });
+        let job = Job { layer: self, x, rows, y, count, activation };
+        match self.k {
+            32 => self.engine.run(ForwardKernel::<32>(job)),
+            64 => self.engine.run(ForwardKernel::<64>(job)),
+            96 => self.engine.run(ForwardKernel::<96>(job)),
+            128 => self.engine.run(ForwardKernel::<128>(job)),
+            192 => self.engine.run(ForwardKernel::<192>(job)),
+            _ => self.engine.run(ForwardKernel::<256>(job)),
+        }
     }
 }
 
-struct ForwardKernel<'a> {
+struct Job<'a> {
     layer: &'a Linear,
     x: &'a [f32],
     rows: Option<&'a [u32]>,
@@ -51,17 +62,26 @@ struct ForwardKernel<'a> {
     activation: Activation,
 }
 
-impl Kernel for ForwardKernel<'_> {
+/// The layer at one `K`.
+struct ForwardKernel<'a, const K: usize>(Job<'a>);
+
+impl<const K: usize> Kernel for ForwardKernel<'_, K> {
     type Out = ();
     #[inline(always)]
     unsafe fn run<M: Mac>(self) {
+        // A width of 32 has products of 32 and 64 columns, and so on: no other tiles are needed.
+        let (thirds, halves, published) = (K.is_multiple_of(48), K <= 64, K == 64 || K == 128);
         // SAFETY: `Linear::forward` has checked that every listed row is inside `x` and that `y` has one for each.
+        // `Linear::new` has packed panels of as many columns as the tile has.
         unsafe {
-            match (M::V::LANES, self.layer.k) {
-                (16, 64) => forward::<M, 4, 64>(self),
-                (16, _) => forward::<M, 4, 128>(self),
-                (_, 64) => forward::<M, 2, 64>(self),
-                (_, _) => forward::<M, 2, 128>(self),
+            match tile_vectors(M::V::LANES, self.0.layer.n) {
+                3 if M::V::LANES == 16 && thirds => forward::<Shared<M>, 3, K>(self.0),
+                2 if M::V::LANES == 16 && halves => forward::<Shared<M>, 2, K>(self.0),
+                4 if M::V::LANES == 16 && published => forward::<M, 4, K>(self.0),
+                4 if M::V::LANES == 16 => forward::<Shared<M>, 4, K>(self.0),
+                2 if M::V::LANES == 8 && published => forward::<M, 2, K>(self.0),
+                2 if M::V::LANES == 8 => forward::<Shared<M>, 2, K>(self.0),
+                c => unreachable!("a tile of {c} vectors for {K} inputs"),
             }
         }
     }
@@ -70,9 +90,9 @@ impl Kernel for ForwardKernel<'_> {
 /// Computes the rows of a job. `K` is a constant, so that the distance between rows is known at
 /// compile time.
 #[inline(always)]
-unsafe fn forward<M: Mac, const C: usize, const K: usize>(job: ForwardKernel<'_>) {
+unsafe fn forward<M: Mac, const C: usize, const K: usize>(job: Job<'_>) {
     const R: usize = 6;
-    let ForwardKernel { layer, x, rows, y, count, activation } = job;
+    let Job { layer, x, rows, y, count, activation } = job;
     let (n, lanes) = (layer.n, M::V::LANES);
     let steps = K / M::K_PER;
     let mut staged = [[0u32; K]; CHUNK];
@@ -121,13 +141,15 @@ unsafe fn forward<M: Mac, const C: usize, const K: usize>(job: ForwardKernel<'_>
 mod tests {
     use super::super::plain;
     use super::*;
+    use crate::WIDTHS;
     use crate::simd::Precision;
     use crate::testing::{assert_close, engines, noise, shapes};
 
     #[test]
     fn fast_equals_plain_on_odd_row_counts() {
         for engine in engines() {
-            for (k, n) in shapes(&[(64, 64), (64, 128), (128, 128), (128, 64)], &[(64, 64)]) {
+            let all: Vec<_> = WIDTHS.iter().flat_map(|&d| [(d, d), (d, 2 * d), (2 * d, 2 * d), (2 * d, d)]).collect();
+            for (k, n) in shapes(&all, &[(64, 64)]) {
                 let (w, b) = (noise(1, n * k, 0.125), noise(2, n, 1.0));
                 let layer = Linear::new(engine, &w, &b, k);
                 for p in shapes(&[1, 5, 6, 7, 23, 24, 25, 61], &[1]) {

@@ -4,7 +4,8 @@
 //! rows of a segment stay in the near caches.
 
 use super::tile::UNROLL;
-use crate::simd::{Mac, Vector};
+use crate::simd::{Kernel, Mac, Vector};
+use crate::width::tile_vectors;
 
 /// Rows per segment. The number is even, because bf16 multiplies rows in pairs.
 pub(crate) const SEGMENT: usize = 48;
@@ -78,8 +79,76 @@ pub(crate) unsafe fn outer<M: Mac, const C: usize>(
     }
 }
 
+/// Computes the same as [`outer`], with the tile that divides `n`.
+///
+/// # Safety
+/// As for [`outer`].
+#[inline(always)]
+pub(crate) unsafe fn outer_of<M: Mac>(
+    rows: usize,
+    a: (*const u32, usize),
+    m: usize,
+    b: (*const u32, usize),
+    n: usize,
+    c: *mut f32,
+    c_stride: usize,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if M::V::LANES < 16 {
+            return outer::<M, 2>(rows, a, m, b, n, c, c_stride);
+        }
+        match tile_vectors(16, n) {
+            4 => outer::<M, 4>(rows, a, m, b, n, c, c_stride),
+            3 => outer::<M, 3>(rows, a, m, b, n, c, c_stride),
+            _ => outer::<M, 2>(rows, a, m, b, n, c, c_stride),
+        }
+    }
+}
+
 #[inline(always)]
 unsafe fn outer_tile<M: Mac, const R: usize, const C: usize>(
+    steps: usize,
+    a: *const u32,
+    a_stride: usize,
+    b: *const u32,
+    b_stride: usize,
+    c: *mut f32,
+    c_stride: usize,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if M::SHARED {
+            M::call(OuterKernel::<R, C> { steps, a, a_stride, b, b_stride, c, c_stride });
+        } else {
+            outer_tile_inline::<M, R, C>(steps, a, a_stride, b, b_stride, c, c_stride);
+        }
+    }
+}
+
+/// A tile as a function of its own.
+struct OuterKernel<const R: usize, const C: usize> {
+    steps: usize,
+    a: *const u32,
+    a_stride: usize,
+    b: *const u32,
+    b_stride: usize,
+    c: *mut f32,
+    c_stride: usize,
+}
+
+impl<const R: usize, const C: usize> Kernel for OuterKernel<R, C> {
+    type Out = ();
+    #[inline(always)]
+    unsafe fn run<M: Mac>(self) {
+        let OuterKernel { steps, a, a_stride, b, b_stride, c, c_stride } = self;
+        // SAFETY: `outer_tile` has made the kernel from its own arguments.
+        unsafe { outer_tile_inline::<M, R, C>(steps, a, a_stride, b, b_stride, c, c_stride) }
+    }
+}
+
+#[inline(always)]
+unsafe fn outer_tile_inline<M: Mac, const R: usize, const C: usize>(
     steps: usize,
     a: *const u32,
     a_stride: usize,

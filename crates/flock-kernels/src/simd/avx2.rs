@@ -1,6 +1,6 @@
 //! Vectors of eight lanes: AVX2 with FMA.
 
-use super::Vector;
+use super::{Kernel, Mac, Vector};
 use std::arch::x86_64::*;
 
 /// AVX2 + FMA: eight lanes.
@@ -85,6 +85,15 @@ impl Vector for Avx2 {
     #[inline(always)]
     unsafe fn splat_pair(p: *const f32) -> Self {
         unsafe { Self(_mm256_castpd_ps(_mm256_set1_pd(p.cast::<f64>().read_unaligned()))) }
+    }
+    #[inline(always)]
+    unsafe fn call<M: Mac<V = Self>, K: Kernel>(kernel: K) -> K::Out {
+        #[inline(never)]
+        #[target_feature(enable = "avx2,fma")]
+        unsafe fn outlined<M: Mac, K: Kernel>(kernel: K) -> K::Out {
+            unsafe { kernel.run::<M>() }
+        }
+        unsafe { outlined::<M, K>(kernel) }
     }
     #[inline(always)]
     unsafe fn store_pair_sums(self, p: *mut f32) {

@@ -1,6 +1,6 @@
 //! Vectors of sixteen lanes: AVX-512. Also pairs of bf16 products: AVX512-BF16.
 
-use super::{Mac, Vector};
+use super::{Kernel, Mac, Vector};
 use std::arch::x86_64::*;
 
 /// AVX-512: sixteen lanes.
@@ -79,6 +79,15 @@ impl Vector for Avx512 {
         unsafe { Self(_mm512_castpd_ps(_mm512_set1_pd(p.cast::<f64>().read_unaligned()))) }
     }
     #[inline(always)]
+    unsafe fn call<M: Mac<V = Self>, K: Kernel>(kernel: K) -> K::Out {
+        #[inline(never)]
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+        unsafe fn outlined<M: Mac, K: Kernel>(kernel: K) -> K::Out {
+            unsafe { kernel.run::<M>() }
+        }
+        unsafe { outlined::<M, K>(kernel) }
+    }
+    #[inline(always)]
     unsafe fn store_pair_sums(self, p: *mut f32) {
         unsafe {
             let sums = _mm512_add_ps(self.0, _mm512_permute_ps::<0b10_11_00_01>(self.0));
@@ -94,6 +103,15 @@ impl Mac for Bf16 {
     type V = Avx512;
     type Operand = __m512i;
     const K_PER: usize = 2;
+    #[inline(always)]
+    unsafe fn call<K: Kernel>(kernel: K) -> K::Out {
+        #[inline(never)]
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
+        unsafe fn outlined<K: Kernel>(kernel: K) -> K::Out {
+            unsafe { kernel.run::<Bf16>() }
+        }
+        unsafe { outlined(kernel) }
+    }
     #[inline(always)]
     unsafe fn weights(p: *const u32) -> __m512i {
         unsafe { _mm512_loadu_si512(p.cast()) }

@@ -153,10 +153,14 @@ pub struct Engine {
 }
 
 /// Work that can run on any engine.
-pub(crate) trait Kernel {
+pub trait Kernel {
+    /// What it returns.
     type Out;
+    /// Does the work.
+    ///
     /// # Safety
-    /// Only [`Engine::run`] may call this, because it enables the instructions of `M`.
+    /// Only `Engine::run` and [`Mac::call`] may call this, because they enable the instructions of
+    /// `M`.
     unsafe fn run<M: Mac>(self) -> Self::Out;
 }
 
@@ -173,13 +177,16 @@ impl Engine {
     }
 
     /// Lists every engine that can run here, for tests: all levels, both precisions, and portable
-    /// vectors of sixteen lanes.
+    /// vectors of sixteen lanes. A release build leaves these out: they would be a quarter of its
+    /// kernels.
     pub fn all() -> Vec<Engine> {
         let mut engines: Vec<Engine> = Level::available()
             .flat_map(|l| [Precision::F32, Precision::Bf16].into_iter().filter_map(move |p| Engine::new(l, p)))
             .collect();
         for storage in [Storage::F32, Storage::Rounded] {
-            engines.push(Engine { level: Level::Portable, storage, wide_portable: true });
+            if cfg!(debug_assertions) {
+                engines.push(Engine { level: Level::Portable, storage, wide_portable: true });
+            }
             // AVX-512 without BF16 uses rounded units instead of pairs. A machine that has both
             // must test both.
             if has_native_bf16() && Level::Avx512.is_available() && storage == Storage::Rounded {
@@ -235,7 +242,9 @@ impl Engine {
                 (Level::Avx512, Storage::Rounded) => run_avx512::<K, Bf16Emulated<Avx512>>(kernel),
                 #[cfg(target_arch = "x86_64")]
                 (Level::Avx512, Storage::Pairs) => run_avx512_bf16(kernel),
+                #[cfg(debug_assertions)]
                 (_, Storage::F32) if self.wide_portable => kernel.run::<F32<Lanes<16>>>(),
+                #[cfg(debug_assertions)]
                 (_, _) if self.wide_portable => kernel.run::<Bf16Emulated<Lanes<16>>>(),
                 (_, Storage::F32) => kernel.run::<F32<Lanes<8>>>(),
                 (_, _) => kernel.run::<Bf16Emulated<Lanes<8>>>(),

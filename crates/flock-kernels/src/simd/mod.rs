@@ -26,10 +26,9 @@ mod portable;
 pub use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub use avx512::{Avx512, Bf16};
-pub(crate) use engine::Kernel;
 #[cfg(test)]
 use engine::Storage;
-pub use engine::{Engine, Level, Precision, has_native_bf16};
+pub use engine::{Engine, Kernel, Level, Precision, has_native_bf16};
 pub use portable::Lanes;
 
 /// A vector of `f32` for one instruction set.
@@ -40,6 +39,8 @@ pub use portable::Lanes;
 #[allow(missing_docs, clippy::missing_safety_doc)]
 pub trait Vector: Copy {
     const LANES: usize;
+    /// Whether kernels share their register tiles; see [`Mac::SHARED`].
+    const SHARED: bool = false;
     unsafe fn splat(x: f32) -> Self;
     unsafe fn load(p: *const f32) -> Self;
     unsafe fn store(self, p: *mut f32);
@@ -64,6 +65,8 @@ pub trait Vector: Copy {
     unsafe fn splat_pair(p: *const f32) -> Self;
     /// Writes the sums of neighbouring lanes: `LANES / 2` elements.
     unsafe fn store_pair_sums(self, p: *mut f32);
+    /// Runs a kernel as a function of its own, with the instruction set enabled.
+    unsafe fn call<M: Mac<V = Self>, K: Kernel>(kernel: K) -> K::Out;
 
     #[inline(always)]
     unsafe fn zero() -> Self {
@@ -110,8 +113,8 @@ pub(crate) fn prefetch(p: *const f32) {
 
 /// Prefetches a whole row of width `D`.
 #[inline(always)]
-pub(crate) fn prefetch_row(p: *const f32) {
-    for line in 0..crate::D / 16 {
+pub(crate) fn prefetch_row<const D: usize>(p: *const f32) {
+    for line in 0..D / 16 {
         prefetch(p.wrapping_add(16 * line));
     }
 }
@@ -135,6 +138,13 @@ pub trait Mac {
     const K_PER: usize;
     /// Whether a row of `f32` can be used as it is, without staging.
     const DIRECT: bool = false;
+    /// Whether kernels share their register tiles as functions, instead of a copy at each place
+    /// that uses one. This saves most of the compiled code and costs a call for each tile. Vectors
+    /// without intrinsics have long tiles and always share.
+    const SHARED: bool = <Self::V as Vector>::SHARED;
+    /// Runs a kernel that multiplies staged operands as a function of its own, with the instruction
+    /// set enabled.
+    unsafe fn call<K: Kernel>(kernel: K) -> K::Out;
     /// Loads `LANES` weight units, one per output column.
     unsafe fn weights(p: *const u32) -> Self::Operand;
     /// Loads one activation unit into every lane.
@@ -152,12 +162,50 @@ pub trait Mac {
 pub struct F32<V>(std::marker::PhantomData<V>);
 /// Multiplies bf16 operands that are held as rounded `f32`, on any vector.
 pub struct Bf16Emulated<V>(std::marker::PhantomData<V>);
+/// Multiplies as `M` does, with shared register tiles.
+pub struct Shared<M>(std::marker::PhantomData<M>);
+
+impl<M: Mac> Mac for Shared<M> {
+    type V = M::V;
+    type Operand = M::Operand;
+    const K_PER: usize = M::K_PER;
+    const DIRECT: bool = M::DIRECT;
+    const SHARED: bool = true;
+    #[inline(always)]
+    unsafe fn call<K: Kernel>(kernel: K) -> K::Out {
+        unsafe { M::call(kernel) }
+    }
+    #[inline(always)]
+    unsafe fn weights(p: *const u32) -> M::Operand {
+        unsafe { M::weights(p) }
+    }
+    #[inline(always)]
+    unsafe fn splat(p: *const u32) -> M::Operand {
+        unsafe { M::splat(p) }
+    }
+    #[inline(always)]
+    unsafe fn mac(acc: M::V, w: M::Operand, a: M::Operand) -> M::V {
+        unsafe { M::mac(acc, w, a) }
+    }
+    #[inline(always)]
+    unsafe fn stage_rows(even: M::V, odd: M::V, to: *mut u32) {
+        unsafe { M::stage_rows(even, odd, to) }
+    }
+    #[inline(always)]
+    unsafe fn stage(v: M::V, row: *mut u32, col: usize) {
+        unsafe { M::stage(v, row, col) }
+    }
+}
 
 impl<V: Vector> Mac for F32<V> {
     type V = V;
     type Operand = V;
     const K_PER: usize = 1;
     const DIRECT: bool = true;
+    #[inline(always)]
+    unsafe fn call<K: Kernel>(kernel: K) -> K::Out {
+        unsafe { V::call::<Self, K>(kernel) }
+    }
     #[inline(always)]
     unsafe fn weights(p: *const u32) -> V {
         unsafe { V::load(p.cast()) }
@@ -184,6 +232,11 @@ impl<V: Vector> Mac for Bf16Emulated<V> {
     type V = V;
     type Operand = V;
     const K_PER: usize = 1;
+    #[inline(always)]
+    unsafe fn call<K: Kernel>(kernel: K) -> K::Out {
+        // A tile reads operands that are rounded already: it is the same as in full precision.
+        unsafe { V::call::<F32<V>, K>(kernel) }
+    }
     #[inline(always)]
     unsafe fn weights(p: *const u32) -> V {
         unsafe { V::load(p.cast()) }

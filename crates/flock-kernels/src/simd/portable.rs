@@ -1,7 +1,7 @@
 //! Vectors without intrinsics: arrays of lanes, which the compiler maps to the instructions of the
 //! target.
 
-use super::{Vector, round_bf16};
+use super::{Kernel, Mac, Vector, round_bf16};
 
 /// A vector of `N` lanes without intrinsics. `N = 8` is the portable level. The tests also run `N =
 /// 16`, which has the tile shapes of AVX-512.
@@ -21,6 +21,7 @@ impl<const N: usize> Lanes<N> {
 
 impl<const N: usize> Vector for Lanes<N> {
     const LANES: usize = N;
+    const SHARED: bool = true;
     #[inline(always)]
     unsafe fn splat(x: f32) -> Self {
         Self([x; N])
@@ -93,6 +94,10 @@ impl<const N: usize> Vector for Lanes<N> {
     unsafe fn splat_pair(p: *const f32) -> Self {
         let pair = unsafe { p.cast::<[f32; 2]>().read() };
         Self(std::array::from_fn(|i| pair[i % 2]))
+    }
+    #[inline(never)]
+    unsafe fn call<M: Mac<V = Self>, K: Kernel>(kernel: K) -> K::Out {
+        unsafe { kernel.run::<M>() }
     }
     #[inline(always)]
     unsafe fn store_pair_sums(self, p: *mut f32) {

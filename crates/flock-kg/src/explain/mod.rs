@@ -28,7 +28,6 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use flock_graph::{Mask, Topology, Triple};
-use flock_kernels::H;
 use flock_kernels::consensus::Side;
 use flock_walk::{Key, WalkQuery};
 
@@ -147,11 +146,11 @@ pub fn evidence(
                 return;
             }
             for ((&answer, found), positions) in answers.iter().zip(&mut found).zip(&mut positions) {
-                for (at, weights) in positions_at(buffers, query, answer) {
+                for (at, weights) in positions_at(model, buffers, query, answer) {
                     *positions += 1;
                     if let Some(path) = stretch(view.topology, buffers, model.meta().length, query, at) {
                         let entry = found.entry(path).or_default();
-                        entry.0 += one * weights.iter().map(|w| f64::from(*w)).sum::<f64>() / H as f64;
+                        entry.0 += one * weights.iter().map(|w| f64::from(*w)).sum::<f64>() / weights.len() as f64;
                         entry.1 += 1;
                     }
                 }
@@ -201,10 +200,10 @@ fn merge(mut paths: Vec<(Path, (f64, u32))>, max_hops: usize) -> Evidence {
 }
 
 /// The positions at an answer in the last update's walks, with their weights in its consensus, per head.
-fn positions_at(buffers: &PassBuffers, query: &WalkQuery, answer: u32) -> Vec<(usize, [f32; H])> {
+fn positions_at(model: &Model, buffers: &PassBuffers, query: &WalkQuery, answer: u32) -> Vec<(usize, Vec<f32>)> {
     match query {
-        WalkQuery::Entity { .. } => buffers.weights(Side::Node, answer),
-        WalkQuery::Relation { .. } => buffers.weights(Side::Type, answer),
+        WalkQuery::Entity { .. } => buffers.weights(model, Side::Node, answer),
+        WalkQuery::Relation { .. } => buffers.weights(model, Side::Type, answer),
     }
 }
 

@@ -1,8 +1,7 @@
 //! The weights an explanation shows are those the engine used.
 
 use super::*;
-use flock_kernels::consensus::LOGITS;
-use flock_kernels::{D, DH, Engine, Level, Precision};
+use flock_kernels::{Engine, Level, Precision};
 use flock_model::checkpoint::{Metadata, Task};
 use flock_model::init::initial_weights;
 
@@ -18,13 +17,14 @@ fn graph() -> Topology {
 
 #[test]
 fn weights_give_the_states_the_engine_computed() {
-    assert_eq!(LOGITS, 2 * H);
     let graph = graph();
-    for (task, query, side, id) in [
-        (Task::Entity, WalkQuery::Entity { head: 0, relation: 1 }, Side::Node, 4),
-        (Task::Relation, WalkQuery::Relation { head: 0, tail: 4 }, Side::Type, 1),
+    for (task, query, side, id, width, heads) in [
+        (Task::Entity, WalkQuery::Entity { head: 0, relation: 1 }, Side::Node, 4, 64, 4),
+        (Task::Relation, WalkQuery::Relation { head: 0, tail: 4 }, Side::Type, 1, 64, 4),
+        // Six heads: two of eight slots are empty.
+        (Task::Relation, WalkQuery::Relation { head: 0, tail: 4 }, Side::Type, 1, 96, 6),
     ] {
-        let meta = Metadata { updates: 3, length: 16, ..Metadata::published(task) };
+        let meta = Metadata { updates: 3, length: 16, width, heads, ..Metadata::published(task) };
         let checkpoint = initial_weights(meta, 3).unwrap();
         let engine = Engine::new(Level::detect().unwrap(), Precision::F32).unwrap();
         let model = Model::new(&checkpoint, engine).unwrap();
@@ -39,10 +39,10 @@ fn weights_give_the_states_the_engine_computed() {
                 Side::Node => (&states.nodes, recorder.local_node(id).unwrap()),
                 Side::Type => (&states.types, recorder.local_type(id).unwrap()),
             };
-            let after = &rows[local as usize * D..][..D];
-            let weights = buffers.weights(side, id);
+            let after = &rows[local as usize * width..][..width];
+            let weights = buffers.weights(&model, side, id);
             // Each head's weights are a distribution over the positions at the answer.
-            for k in 0..H {
+            for k in 0..heads {
                 let total: f32 = weights.iter().map(|(_, w)| w[k]).sum();
                 assert!((total - 1.0).abs() < 1e-5, "head {k}: {total}");
             }
@@ -53,9 +53,10 @@ fn weights_give_the_states_the_engine_computed() {
             let value = checkpoint.tensor(&format!("to_{name}.{update}.weight")).unwrap();
             let bias = checkpoint.tensor(&format!("to_{name}.{update}.bias")).unwrap();
             let x = buffers.group_rows(side, local);
-            for c in 0..D {
-                let project = |x: &[f32]| bias[c] + (0..D).map(|j| value[c * D + j] * x[j]).sum::<f32>();
-                let pooled: f32 = weights.iter().zip(&x).map(|((_, w), x)| w[c / DH] * project(x)).sum();
+            for c in 0..width {
+                let project = |x: &[f32]| bias[c] + (0..width).map(|j| value[c * width + j] * x[j]).sum::<f32>();
+                let head = c / (width / heads);
+                let pooled: f32 = weights.iter().zip(&x).map(|((_, w), x)| w[head] * project(x)).sum();
                 assert!((after[c] - before[c] - pooled).abs() < 1e-4, "update {update} column {c}");
             }
             before = after.to_vec();

@@ -11,13 +11,13 @@ use flock_graph::{NodeId, Topology, TypeId};
 use flock_kernels::consensus::Side;
 use flock_kernels::head::{self, Head};
 use flock_kernels::linear::{Activation, Linear};
-use flock_kernels::{AlignedVec, D, Engine, F, H};
+use flock_kernels::{AlignedVec, Engine};
 use flock_walk::{Key, Recorder, Records, Starts, WalkOptions, WalkQuery, sample_from};
 use rayon::prelude::*;
 
 use super::update::{Parallelism, Refresh, Stages, States, Update, UpdateCache, Workspace, lap};
 use crate::checkpoint::Checkpoint;
-pub use crate::input::{Draw, ModelError, View, query_number};
+pub use crate::input::{Draw, ModelError, SizeError, View, query_number};
 use crate::metadata::{Metadata, Task};
 use crate::weights::Weights;
 
@@ -82,15 +82,15 @@ impl PassBuffers {
     }
 
     /// Finds where the last update's walks stood on a node (or showed a type), in their order, and what
-    /// each of these positions weighed in the consensus, per head.
-    pub fn weights(&self, side: Side, id: u32) -> Vec<(usize, [f32; H])> {
+    /// each of these positions weighed in the consensus, per head of `model`, whose pass it was.
+    pub fn weights(&self, model: &Model, side: Side, id: u32) -> Vec<(usize, Vec<f32>)> {
         let (local, locals) = match side {
             Side::Node => (self.recorder.local_node(id), &self.records.node),
             Side::Type => (self.recorder.local_type(id), &self.records.ty),
         };
         let Some(local) = local else { return Vec::new() };
         let positions = locals.iter().enumerate().filter(|(_, l)| **l == local).map(|(at, _)| at);
-        positions.zip(self.work.weights(side, local)).collect()
+        positions.zip(self.work.weights(side, local, model.meta.heads)).collect()
     }
 
     /// Returns what the last consensus read at a node or type, by local id.
@@ -142,13 +142,7 @@ impl Model {
     /// Packs weights; `hash` is what [`Model::hash`] returns.
     pub(crate) fn pack(weights: &Weights, hash: String, engine: Engine) -> Result<Model, ModelError> {
         let meta = weights.meta.clone();
-        for (name, found, expected) in
-            [("width", meta.width, D), ("heads", meta.heads, H), ("feed-forward width", meta.feed_forward_width(), F)]
-        {
-            if found != expected {
-                return Err(ModelError::Size { name, found, expected });
-            }
-        }
+        SizeError::check(&meta).map_err(ModelError::Size)?;
         let tensors = weights.views();
         Ok(Model {
             hash,
@@ -156,7 +150,9 @@ impl Model {
             initial: tensors.initial.map(<[f32]>::to_vec),
             updates: (0..meta.updates).map(|i| Update::new(engine, &meta, &tensors, i)).collect(),
             head: Head::new(engine, tensors.head.weights()),
-            endpoints: tensors.endpoints.map(|layers| layers.map(|l| Linear::new(engine, l.weight, l.bias, D))),
+            endpoints: tensors
+                .endpoints
+                .map(|layers| layers.map(|l| Linear::new(engine, l.weight, l.bias, meta.width))),
             meta,
         })
     }
@@ -335,7 +331,9 @@ impl Model {
     /// Returns the state that a type has after a pass; the initial one if no walk met it. After an entity
     /// query only the query's own type has been through the last update.
     pub fn type_state<'b>(&'b self, buffers: &'b PassBuffers, t: TypeId) -> &'b [f32] {
-        buffers.recorder.local_type(t).map_or(&self.initial[1], |i| &buffers.states.types[i as usize * D..][..D])
+        let width = self.meta.width;
+        let row = |i: u32| &buffers.states.types[i as usize * width..][..width];
+        buffers.recorder.local_type(t).map_or(&self.initial[1], row)
     }
 
     /// Computes a logit for each candidate the walks reached, and one for all others (section 6).
@@ -347,12 +345,12 @@ impl Model {
         parallelism: Parallelism,
     ) -> PassScores {
         let PassBuffers { recorder, states, queries, head, .. } = buffers;
-        let row = |rows: &[f32], initial: &[f32], local: Option<u32>| -> [f32; D] {
-            let row = local.map_or(initial, |i| &rows[i as usize * D..][..D]);
-            std::array::from_fn(|c| row[c])
+        let width = self.meta.width;
+        let row = |rows: &[f32], initial: &[f32], local: Option<u32>| -> Vec<f32> {
+            local.map_or(initial, |i| &rows[i as usize * width..][..width]).to_vec()
         };
         // What is added to every candidate's own state, and where those states are: rows, and the ids they belong to.
-        let (base, own): ([f32; D], Candidates<'_>) = match *query {
+        let (base, own): (Vec<f32>, Candidates<'_>) = match *query {
             WalkQuery::Entity { relation, .. } => {
                 let base = row(&states.types, &self.initial[1], recorder.local_type(relation));
                 let ids = recorder.nodes().to_vec();
@@ -360,9 +358,9 @@ impl Model {
                 (base, Candidates { states: &states.nodes, initial: &self.initial[0], rows, ids })
             }
             WalkQuery::Relation { head, tail } => {
-                let mut base = [0.0; D];
+                let mut base = vec![0.0; width];
                 for (layer, node) in self.endpoints.iter().flatten().zip([head, tail]) {
-                    let mut out = [0.0; D];
+                    let mut out = vec![0.0; width];
                     let state = row(&states.nodes, &self.initial[0], recorder.local_node(node));
                     layer.forward(&state, None, &mut out, Activation::None);
                     base.iter_mut().zip(out).for_each(|(s, o)| *s += o);
@@ -377,12 +375,10 @@ impl Model {
             WalkQuery::Relation { .. } => vec![0; own.ids.len()],
         };
         // One row more, the initial state, for all candidates that were not met.
-        queries.resize((own.ids.len() + 1) * D);
-        for (i, q) in queries.chunks_exact_mut(D).enumerate() {
-            let state = own.rows.get(i).map_or(own.initial, |r| &own.states[*r as usize * D..][..D]);
-            for c in 0..D {
-                q[c] = state[c] + base[c];
-            }
+        queries.resize((own.ids.len() + 1) * width);
+        for (i, q) in queries.chunks_exact_mut(width).enumerate() {
+            let state = own.rows.get(i).map_or(own.initial, |r| &own.states[*r as usize * width..][..width]);
+            q.iter_mut().zip(state.iter().zip(&base)).for_each(|(q, (state, base))| *q = state + base);
         }
         let ids = own.ids;
         let mut logits = vec![0.0; ids.len() + 1];
@@ -392,7 +388,7 @@ impl Model {
                 const PART: usize = 96;
                 logits
                     .par_chunks_mut(PART)
-                    .zip(queries.par_chunks(PART * D))
+                    .zip(queries.par_chunks(PART * width))
                     .for_each_init(head::Scratch::default, |head, (logits, q)| self.head.forward(q, logits, head));
             }
         }

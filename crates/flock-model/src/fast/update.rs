@@ -8,17 +8,17 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use flock_kernels::consensus::{self, Consensus, Groups, LOGITS, Side};
+use flock_kernels::consensus::{self, Consensus, Groups, Side, logit_columns, logit_slots};
 use flock_kernels::embed::{Embed, Positions};
 use flock_kernels::linear::{Activation, Linear};
 use flock_kernels::swiglu::{self, SwiGlu};
-use flock_kernels::{AlignedVec, BLOCK, D, Engine, F, H};
+use flock_kernels::{AlignedVec, BLOCK, Engine};
 use flock_walk::Records;
 use rayon::prelude::*;
 
 use crate::metadata::Metadata;
 use crate::processor::PackedForward;
-use crate::tensors::ModelTensors;
+use crate::tensors::{LayerTensors, ModelTensors};
 
 /// The states of what a query has met: rows by local id. A node or type not met yet has the initial state.
 #[derive(Default)]
@@ -118,7 +118,7 @@ pub(crate) fn lap(since: &mut Instant, to: &mut Duration) {
 #[derive(Default)]
 pub struct Workspace {
     x: AlignedVec<f32>,                 // (W · L, D), time-major in blocks
-    pub(super) logits: AlignedVec<f32>, // (W · L, LOGITS)
+    pub(super) logits: AlignedVec<f32>, // (W · L, columns of logits)
     groups: [Groups; 2],                // nodes, types
     projected: [AlignedVec<f32>; 2],    // (N, D), (T, D)
     rows: AlignedVec<f32>,              // dense rows on their way to or from listed ones
@@ -128,27 +128,28 @@ pub struct Workspace {
 impl Workspace {
     /// Computes the weights of a group's rows in the last consensus, per head, in the order of the
     /// positions: the softmax that the pooling has used and not kept.
-    pub(crate) fn weights(&self, side: Side, group: u32) -> Vec<[f32; H]> {
+    pub(crate) fn weights(&self, side: Side, group: u32, heads: usize) -> Vec<Vec<f32>> {
         let groups = &self.groups[side as usize];
         let Ok(i) = groups.ids().binary_search(&group) else { return Vec::new() };
-        let logits = |row: u32| {
-            let row = &self.logits[row as usize * LOGITS + side as usize * H..][..H];
-            std::array::from_fn::<f32, H, _>(|k| row[k])
-        };
-        let rows: Vec<[f32; H]> = groups.rows(i).iter().map(|row| logits(*row)).collect();
-        let max = rows.iter().fold([f32::NEG_INFINITY; H], |m, row| std::array::from_fn(|k| m[k].max(row[k])));
-        let e = rows.iter().map(|row| std::array::from_fn::<f32, H, _>(|k| (row[k] - max[k]).exp()));
-        let e: Vec<[f32; H]> = e.collect();
-        let total = e.iter().fold([0.0f32; H], |t, row| std::array::from_fn(|k| t[k] + row[k]));
-        e.iter().map(|row| std::array::from_fn(|k| row[k] / total[k])).collect()
+        let own = side as usize * logit_slots(heads);
+        let logits = |row: &u32| self.logits[*row as usize * logit_columns(heads) + own..][..heads].to_vec();
+        let mut rows: Vec<Vec<f32>> = groups.rows(i).iter().map(logits).collect();
+        for k in 0..heads {
+            let max = rows.iter().fold(f32::NEG_INFINITY, |max, row| max.max(row[k]));
+            rows.iter_mut().for_each(|row| row[k] = (row[k] - max).exp());
+            let total: f32 = rows.iter().map(|row| row[k]).sum();
+            rows.iter_mut().for_each(|row| row[k] /= total);
+        }
+        rows
     }
 
     /// Returns what the consensus read of a group's positions, in their order.
     #[doc(hidden)]
     pub fn group_rows(&self, side: Side, group: u32) -> Vec<Vec<f32>> {
         let groups = &self.groups[side as usize];
+        let width = self.x.len() / groups.num_rows();
         let i = groups.ids().binary_search(&group).unwrap();
-        groups.rows(i).iter().map(|row| self.x[*row as usize * D..][..D].to_vec()).collect()
+        groups.rows(i).iter().map(|row| self.x[*row as usize * width..][..width].to_vec()).collect()
     }
 }
 
@@ -175,11 +176,17 @@ struct SideLayers {
 /// The layers of one update.
 pub struct Update {
     length: usize,
+    width: usize,
     sides: [SideLayers; 2],
     embed: Embed,
+    layers: Vec<Layer>,
+    consensus: Consensus,
+}
+
+/// A layer of the sequence processor.
+struct Layer {
     processor: Box<dyn PackedForward>,
     feed_forward: SwiGlu,
-    consensus: Consensus,
 }
 
 /// What the way back through an update needs of the way there: the sink of a training pass. `P` rows,
@@ -190,16 +197,22 @@ pub struct UpdateCache {
     pub(super) known: [usize; 2],     // nodes and types met before these walks
     pub(super) states: [Vec<f32>; 2], // their states before the update, (known, D)
     pub(super) groups: [Groups; 2],
-    pub(super) embedded: AlignedVec<f32>,  // (P, D), the sequence processor's input
-    pub(super) processor: AlignedVec<f32>, // (P, width), what the processor kept, block by block
-    pub(super) width: usize,
-    pub(super) sequenced: AlignedVec<f32>, // (P, D), the feed-forward's input
-    pub(super) factors: AlignedVec<f32>,   // (P, 2F), the feed-forward's factors
+    pub(super) layers: Vec<LayerCache>,
     pub(super) processed: AlignedVec<f32>, // (P, D), the consensus' input
-    pub(super) logits: AlignedVec<f32>,    // (P, LOGITS)
+    pub(super) logits: AlignedVec<f32>,    // (P, columns of logits)
 }
 
-/// The part of a cache that belongs to one block of walks.
+/// What the way back through a layer needs.
+#[derive(Default)]
+pub(super) struct LayerCache {
+    pub(super) embedded: AlignedVec<f32>,  // (P, D), the sequence processor's input
+    pub(super) processor: AlignedVec<f32>, // (P, kept), what the processor kept, block by block
+    pub(super) kept: usize,
+    pub(super) sequenced: AlignedVec<f32>, // (P, D), the feed-forward's input
+    pub(super) factors: AlignedVec<f32>,   // (P, 2F), the feed-forward's factors
+}
+
+/// The part of a layer's cache that belongs to one block of walks.
 struct BlockCache<'a> {
     embedded: &'a mut [f32],
     processor: &'a mut [f32],
@@ -210,34 +223,37 @@ struct BlockCache<'a> {
 /// One block of walks on its way through the sequence processor.
 struct Block<'a> {
     positions: Positions<'a>,
-    x: &'a mut [f32],      // (rows, D)
-    logits: &'a mut [f32], // (rows, LOGITS)
-    cache: Option<BlockCache<'a>>,
+    x: &'a mut [f32],            // (rows, D)
+    logits: &'a mut [f32],       // (rows, columns of logits)
+    caches: Vec<BlockCache<'a>>, // one for each layer, or none
 }
 
-impl UpdateCache {
-    /// Makes room for `rows` rows and cuts it into blocks of `step`.
-    fn blocks(&mut self, rows: usize, step: usize, width: usize) -> Vec<BlockCache<'_>> {
-        self.width = width;
-        self.embedded.resize(rows * D);
-        self.processor.resize(rows * width);
-        self.sequenced.resize(rows * D);
-        self.factors.resize(rows * 2 * F);
+impl LayerCache {
+    /// Makes room for `rows` rows of width `d` and cuts it into blocks of `step`.
+    fn blocks(&mut self, rows: usize, step: usize, d: usize, kept: usize) -> Vec<BlockCache<'_>> {
+        let factors = 2 * swiglu::FACTOR * d;
+        self.kept = kept;
+        self.embedded.resize(rows * d);
+        self.processor.resize(rows * kept);
+        self.sequenced.resize(rows * d);
+        self.factors.resize(rows * factors);
         let (mut embedded, mut processor) = (&mut self.embedded[..], &mut self.processor[..]);
-        let (mut sequenced, mut factors) = (&mut self.sequenced[..], &mut self.factors[..]);
+        let (mut sequenced, mut rest) = (&mut self.sequenced[..], &mut self.factors[..]);
         let mut blocks = Vec::with_capacity(rows.div_ceil(step));
         for first in (0..rows).step_by(step) {
             let rows = step.min(rows - first);
             blocks.push(BlockCache {
-                embedded: take(&mut embedded, rows * D),
-                processor: take(&mut processor, rows * width),
-                sequenced: take(&mut sequenced, rows * D),
-                factors: take(&mut factors, rows * 2 * F),
+                embedded: take(&mut embedded, rows * d),
+                processor: take(&mut processor, rows * kept),
+                sequenced: take(&mut sequenced, rows * d),
+                factors: take(&mut rest, rows * factors),
             });
         }
         blocks
     }
+}
 
+impl UpdateCache {
     /// Takes over what the update no longer needs.
     fn take_over(&mut self, work: &mut Workspace) {
         std::mem::swap(&mut self.groups, &mut work.groups);
@@ -270,18 +286,22 @@ impl Update {
         let w = &model.updates[i];
         let side = |side: Side| {
             let (layer, initial) = (&w.from[side as usize], model.initial[side as usize]);
-            let from = Linear::new(engine, layer.weight, layer.bias, D);
-            let mut initial_projected = vec![0.0; D];
+            let from = Linear::new(engine, layer.weight, layer.bias, meta.width);
+            let mut initial_projected = vec![0.0; meta.width];
             from.forward(initial, None, &mut initial_projected, Activation::None);
             SideLayers { side, from, initial: initial.to_vec(), initial_projected }
         };
         let [node, ty] = w.consensus(meta.consensus);
+        let layer = |w: &LayerTensors<&[f32]>| Layer {
+            processor: meta.processor.processor().pack(engine, &w.processor),
+            feed_forward: SwiGlu::new(engine, w.feed_forward.weights()),
+        };
         Update {
             length: meta.length,
+            width: meta.width,
             sides: [side(Side::Node), side(Side::Type)],
             embed: Embed::new(engine, w.names[0], w.names[1], &w.marks()),
-            processor: meta.processor.processor().pack(engine, &w.processor),
-            feed_forward: SwiGlu::new(engine, w.feed_forward()),
+            layers: w.layers.iter().map(layer).collect(),
             consensus: Consensus::new(engine, node, ty),
         }
     }
@@ -302,7 +322,7 @@ impl Update {
     ) {
         let mut clock = Instant::now();
         if let Some(cache) = &mut cache {
-            cache.known = [states.nodes.len() / D, states.types.len() / D];
+            cache.known = [states.nodes.len() / self.width, states.types.len() / self.width];
             for (kept, state) in cache.states.iter_mut().zip([&states.nodes, &states.types]) {
                 kept.clear();
                 kept.extend_from_slice(state);
@@ -348,18 +368,24 @@ impl Update {
         cache: Option<&mut UpdateCache>,
     ) {
         let (rows, step) = (positions.node.len(), BLOCK * self.length);
-        work.x.resize(rows * D);
-        work.logits.resize(rows * LOGITS);
-        let caches = cache.map(|cache| cache.blocks(rows, step, self.processor.cache_width()));
-        let caches = caches.into_iter().flatten().map(Some).chain(std::iter::repeat_with(|| None));
-        let parts = work.x.chunks_mut(step * D).zip(work.logits.chunks_mut(step * LOGITS)).zip(caches);
-        let blocks: Vec<Block<'_>> = parts
+        let (width, columns) = (self.width, self.consensus.logit_columns());
+        work.x.resize(rows * width);
+        work.logits.resize(rows * columns);
+        let parts = work.x.chunks_mut(step * width).zip(work.logits.chunks_mut(step * columns));
+        let mut blocks: Vec<Block<'_>> = parts
             .enumerate()
-            .map(|(b, ((x, logits), cache))| {
-                let (from, to) = (b * step, b * step + x.len() / D);
-                Block { positions: positions.slice(from, to), x, logits, cache }
+            .map(|(b, (x, logits))| {
+                let (from, to) = (b * step, b * step + x.len() / width);
+                Block { positions: positions.slice(from, to), x, logits, caches: Vec::new() }
             })
             .collect();
+        if let Some(cache) = cache {
+            cache.layers.resize_with(self.layers.len(), LayerCache::default);
+            for (layer, cache) in self.layers.iter().zip(&mut cache.layers) {
+                let parts = cache.blocks(rows, step, width, layer.processor.cache_width());
+                blocks.iter_mut().zip(parts).for_each(|(block, part)| block.caches.push(part));
+            }
+        }
         let projected = &work.projected;
         let sum = |mut a: Stages, b: Stages| {
             a.add(&b);
@@ -377,27 +403,31 @@ impl Update {
         stages.add(&spent);
     }
 
-    /// One block of walks: embedding, sequence processor, feed-forward, logits of the consensus.
+    /// One block of walks: embedding, the layers of the sequence processor, logits of the consensus.
     fn process_block(&self, block: Block<'_>, projected: &[AlignedVec<f32>; 2]) -> Stages {
-        let Block { positions, x, logits, mut cache } = block;
+        let Block { positions, x, logits, caches } = block;
         let mut stages = Stages::default();
         let mut clock = Instant::now();
-        let walks = x.len() / D / self.length;
+        let walks = x.len() / self.width / self.length;
         self.embed.forward(positions, &projected[0], &projected[1], walks, x);
-        if let Some(cache) = &mut cache {
-            cache.embedded.copy_from_slice(x);
-        }
         lap(&mut clock, &mut stages.embed);
-        self.processor.run(x, walks, cache.as_mut().map(|cache| &mut *cache.processor));
-        if let Some(cache) = &mut cache {
-            cache.sequenced.copy_from_slice(x);
+        let mut caches = caches.into_iter();
+        for Layer { processor, feed_forward } in &self.layers {
+            let mut cache = caches.next();
+            if let Some(cache) = &mut cache {
+                cache.embedded.copy_from_slice(x);
+            }
+            processor.run(x, walks, cache.as_mut().map(|cache| &mut *cache.processor));
+            if let Some(cache) = &mut cache {
+                cache.sequenced.copy_from_slice(x);
+            }
+            lap(&mut clock, &mut stages.gru);
+            SCRATCH.with_borrow_mut(|scratch| match cache {
+                None => feed_forward.forward(x, &mut scratch.feed_forward),
+                Some(cache) => feed_forward.forward_cached(x, cache.factors, &mut scratch.feed_forward),
+            });
+            lap(&mut clock, &mut stages.feed_forward);
         }
-        lap(&mut clock, &mut stages.gru);
-        SCRATCH.with_borrow_mut(|scratch| match cache {
-            None => self.feed_forward.forward(x, &mut scratch.feed_forward),
-            Some(cache) => self.feed_forward.forward_cached(x, cache.factors, &mut scratch.feed_forward),
-        });
-        lap(&mut clock, &mut stages.feed_forward);
         self.consensus.logits(x, logits);
         lap(&mut clock, &mut stages.consensus);
         stages
@@ -413,9 +443,10 @@ impl Update {
         work: &Workspace,
         parallelism: Parallelism,
     ) {
-        let known = state.len() / D;
-        state.resize(met * D);
-        for row in state[known * D..].chunks_exact_mut(D) {
+        let width = self.width;
+        let known = state.len() / width;
+        state.resize(met * width);
+        for row in state[known * width..].chunks_exact_mut(width) {
             row.copy_from_slice(&self.sides[s].initial);
         }
         let groups = &work.groups[s];
@@ -429,7 +460,7 @@ impl Update {
             });
         };
         // The states from the first group of a range on.
-        let first = |range: &Range<usize>| groups.ids()[range.start] as usize * D;
+        let first = |range: &Range<usize>| groups.ids()[range.start] as usize * width;
         match (refresh, parallelism) {
             (Refresh::Only(ids), _) => {
                 for i in ids.iter().filter_map(|id| groups.ids().binary_search(id).ok()) {
@@ -464,23 +495,24 @@ impl SideLayers {
         list: &mut Vec<u32>,
         parallelism: Parallelism,
     ) {
-        let known = states.len() / D;
-        projected.resize(met * D);
-        for row in projected[known.min(met) * D..].chunks_exact_mut(D) {
+        let width = self.initial.len();
+        let known = states.len() / width;
+        projected.resize(met * width);
+        for row in projected[known.min(met) * width..].chunks_exact_mut(width) {
             row.copy_from_slice(&self.initial_projected);
         }
         let occurs = groups.ids().partition_point(|g| (*g as usize) < known);
         list.clear();
         list.extend_from_slice(&groups.ids()[..occurs]);
-        rows.resize(list.len() * D);
+        rows.resize(list.len() * width);
         const PART: usize = 240;
         let part = |(list, rows): (&[u32], &mut [f32])| self.from.forward(states, Some(list), rows, Activation::None);
         match parallelism {
             Parallelism::OneThread => part((list, rows)),
-            Parallelism::Pool => list.par_chunks(PART).zip(rows.par_chunks_mut(PART * D)).for_each(part),
+            Parallelism::Pool => list.par_chunks(PART).zip(rows.par_chunks_mut(PART * width)).for_each(part),
         }
-        for (&id, row) in list.iter().zip(rows.chunks_exact(D)) {
-            projected[id as usize * D..][..D].copy_from_slice(row);
+        for (&id, row) in list.iter().zip(rows.chunks_exact(width)) {
+            projected[id as usize * width..][..width].copy_from_slice(row);
         }
     }
 }

@@ -9,7 +9,7 @@
 //! simple: fast training is held to it, and it to the fixtures.
 
 use flock_kernels::embed::Positions;
-use flock_kernels::{D, consensus, embed, head, swiglu};
+use flock_kernels::{consensus, embed, head, swiglu};
 use flock_walk::WalkQuery;
 
 use super::forward::{ForwardCache, LayerInputs, PlainStates, endpoints, query_rows};
@@ -38,7 +38,7 @@ pub fn backward(
         update_backward(&weights.meta, &model.updates[i], *walks, inputs, &mut d_states, &mut d.updates[i]);
     }
     for (d_init, d_states) in d.initial.iter_mut().zip([&d_states.nodes, &d_states.types]) {
-        d_states.chunks_exact(D).for_each(|row| add(d_init, row));
+        d_states.chunks_exact(d_init.len()).for_each(|row| add(d_init, row));
     }
 }
 
@@ -69,18 +69,19 @@ pub(crate) fn query_rows_backward(
     d: &mut ModelTensors<&mut [f32]>,
 ) {
     // The candidates share the rest of the sum, which gets the gradients of all.
-    let mut d_shared = [0.0; D];
-    d_q.chunks_exact(D).for_each(|d_q| add(&mut d_shared, d_q));
-    let row = |id: u32| id as usize * D..(id as usize + 1) * D;
+    let width = model.initial[0].len();
+    let mut d_shared = vec![0.0; width];
+    d_q.chunks_exact(width).for_each(|d_q| add(&mut d_shared, d_q));
+    let row = |id: u32| id as usize * width..(id as usize + 1) * width;
     match *query {
         WalkQuery::Entity { relation, .. } => {
-            for (&c, d_q) in candidates.iter().zip(d_q.chunks_exact(D)) {
+            for (&c, d_q) in candidates.iter().zip(d_q.chunks_exact(width)) {
                 add(&mut d_states.nodes[row(c)], d_q);
             }
             add(&mut d_states.types[row(relation)], &d_shared);
         }
         WalkQuery::Relation { head, tail } => {
-            for (&c, d_q) in candidates.iter().zip(d_q.chunks_exact(D)) {
+            for (&c, d_q) in candidates.iter().zip(d_q.chunks_exact(width)) {
                 add(&mut d_states.types[row(c)], d_q);
             }
             let d_layers = d.endpoints.iter_mut().flatten();
@@ -111,9 +112,12 @@ fn update_backward(
     let ([node, ty], [mut d_node, mut d_type]) = (w.consensus(meta.consensus), d.consensus());
     pool_backward(x, walks.node, node, &d_states.nodes, &mut d_x, &mut d_node);
     pool_backward(x, walks.ty, ty, &d_states.types, &mut d_x, &mut d_type);
-    swiglu::plain_backward(&inputs.sequenced, w.feed_forward(), &mut d_x, &mut d.feed_forward());
     let processor = meta.processor.processor();
-    processor.plain_backward(&inputs.embedded, meta.length, &w.processor, &mut d_x, &mut d.processor);
+    for ((w, d), [embedded, sequenced]) in w.layers.iter().zip(&mut d.layers).zip(&inputs.layers).rev() {
+        let d_feed_forward = &mut d.feed_forward.gradients();
+        swiglu::plain_backward(sequenced, w.feed_forward.weights(), &mut d_x, d_feed_forward);
+        processor.plain_backward(embedded, meta.length, &w.processor, &mut d_x, &mut d.processor);
+    }
     embed_backward(w, walks, &inputs.states, &d_x, d_states, d);
 }
 
@@ -126,7 +130,7 @@ fn embed_backward(
     d_states: &mut PlainStates,
     d: &mut UpdateTensors<&mut [f32]>,
 ) {
-    let mut d_mark = vec![0.0; 16 * D];
+    let mut d_mark = vec![0.0; 16 * w.width()];
     let mut d_projected = states.zeros_like();
     let [d_node_name, d_type_name] = &mut d.names;
     let PlainStates { nodes: d_nodes, types: d_types } = &mut d_projected;

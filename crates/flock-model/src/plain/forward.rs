@@ -4,7 +4,7 @@
 //! `docs/reference/model.md`.
 
 use flock_kernels::embed::Positions;
-use flock_kernels::{D, consensus, head, swiglu};
+use flock_kernels::{consensus, head, swiglu};
 use flock_walk::WalkQuery;
 
 use crate::metadata::Averaging;
@@ -37,9 +37,9 @@ pub struct ForwardCache {
 /// What each layer of an update was given.
 pub struct LayerInputs {
     pub(super) states: PlainStates,
-    pub(super) embedded: Vec<f32>,  // (W, L, D), the sequence processor's input
-    pub(super) sequenced: Vec<f32>, // (W, L, D), the feed-forward's
-    pub(super) processed: Vec<f32>, // (W, L, D), the consensus'
+    /// The sequence processor's input and the feed-forward's, by layer.
+    pub(super) layers: Vec<[Vec<f32>; 2]>, // (W, L, D) each
+    pub(super) processed: Vec<f32>, // (W, L, D), the consensus' input
 }
 
 /// Makes the initial states (section 4).
@@ -62,11 +62,14 @@ pub fn update(weights: &Weights, i: usize, walks: Positions<'_>, states: &mut Pl
     let (model, meta) = (weights.views(), &weights.meta);
     let w = &model.updates[i];
     let before = states.clone();
-    let embedded = embed(w, walks, states);
-    let mut sequenced = embedded.clone();
-    meta.processor.processor().plain(&mut sequenced, meta.length, &w.processor);
-    let mut processed = sequenced.clone();
-    swiglu::plain(&mut processed, w.feed_forward());
+    let mut processed = embed(w, walks, states);
+    let mut layers = Vec::with_capacity(w.layers.len());
+    for layer in &w.layers {
+        let before = processed.clone();
+        meta.processor.processor().plain(&mut processed, meta.length, &layer.processor);
+        layers.push([before, processed.clone()]);
+        swiglu::plain(&mut processed, layer.feed_forward.weights());
+    }
     let pool = match meta.consensus {
         Averaging::Softmax => consensus::plain,
         Averaging::Mean => consensus::plain_mean,
@@ -74,7 +77,7 @@ pub fn update(weights: &Weights, i: usize, walks: Positions<'_>, states: &mut Pl
     let [node, ty] = w.consensus(meta.consensus);
     pool(&processed, walks.node, &mut states.nodes, node);
     pool(&processed, walks.ty, &mut states.types, ty);
-    LayerInputs { states: before, embedded, sequenced, processed }
+    LayerInputs { states: before, layers, processed }
 }
 
 /// Sums table rows and projected states at each position: the input of the sequence processor.
@@ -85,9 +88,9 @@ fn embed(w: &UpdateTensors<&[f32]>, walks: Positions<'_>, states: &PlainStates) 
         out
     };
     let (nodes, types) = (project(&states.nodes, &w.from[0]), project(&states.types, &w.from[1]));
-    let marks = w.marks();
-    let mut x = vec![0.0; walks.node.len() * D];
-    for (p, x) in x.chunks_exact_mut(D).enumerate() {
+    let (marks, width) = (w.marks(), w.width());
+    let mut x = vec![0.0; walks.node.len() * width];
+    for (p, x) in x.chunks_exact_mut(width).enumerate() {
         let rows = [
             (w.names[0], walks.node_name[p] as usize),
             (w.names[1], walks.type_name[p] as usize),
@@ -96,7 +99,7 @@ fn embed(w: &UpdateTensors<&[f32]>, walks: Positions<'_>, states: &PlainStates) 
             (&types[..], walks.ty[p] as usize),
         ];
         for (c, x) in x.iter_mut().enumerate() {
-            *x = rows.iter().map(|(table, row)| table[row * D + c]).sum();
+            *x = rows.iter().map(|(table, row)| table[row * width + c]).sum();
         }
     }
     x
@@ -109,9 +112,10 @@ pub(crate) fn query_rows(
     states: &PlainStates,
     candidates: &[u32],
 ) -> Vec<f32> {
-    let node = |v: u32| &states.nodes[v as usize * D..][..D];
-    let ty = |t: u32| &states.types[t as usize * D..][..D];
-    let mut q = Vec::with_capacity(candidates.len() * D);
+    let width = model.initial[0].len();
+    let node = |v: u32| &states.nodes[v as usize * width..][..width];
+    let ty = |t: u32| &states.types[t as usize * width..][..width];
+    let mut q = Vec::with_capacity(candidates.len() * width);
     match *query {
         WalkQuery::Entity { relation, .. } => {
             for &c in candidates {
@@ -119,12 +123,12 @@ pub(crate) fn query_rows(
             }
         }
         WalkQuery::Relation { head, tail } => {
-            let (mut a, mut b) = ([0.0; D], [0.0; D]);
+            let (mut a, mut b) = (vec![0.0; width], vec![0.0; width]);
             let [of_head, of_tail] = endpoints(model);
             of_head.plain(node(head), &mut a);
             of_tail.plain(node(tail), &mut b);
             for &c in candidates {
-                q.extend((0..D).map(|i| a[i] + b[i] + ty(c)[i]));
+                q.extend((0..width).map(|i| a[i] + b[i] + ty(c)[i]));
             }
         }
     }

@@ -70,7 +70,7 @@ impl Processor for GruProcessor {
 impl PackedForward for Gru {
     /// The gates of both directions.
     fn cache_width(&self) -> usize {
-        2 * CACHED
+        2 * CACHED * self.width()
     }
 
     fn run(&self, x: &mut [f32], walks: usize, cache: Option<&mut [f32]>) {

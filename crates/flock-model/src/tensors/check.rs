@@ -107,8 +107,9 @@ fn looks_like(shapes: &Shapes) -> String {
     };
     if any(&format!("{FROM_NODE}.0.")) {
         let meta = Metadata::infer(shapes);
-        let Metadata { task, updates, length, width, .. } = meta;
-        format!("a Flock {task} model with {updates} updates, walk length {length} and width {width}")
+        let Metadata { task, updates, length, width, layers, .. } = meta;
+        let layers = if layers == 1 { String::new() } else { format!(", {layers} layers") };
+        format!("a Flock {task} model with {updates} updates{layers}, walk length {length} and width {width}")
     } else if any(&format!("module.{FROM_NODE}.")) || any(&format!("model.{FROM_NODE}.")) {
         "a Flock model whose names carry a prefix; hint: remove it from every name".to_string()
     } else if any("named_walks") {

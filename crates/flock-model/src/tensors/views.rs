@@ -1,7 +1,7 @@
 //! A model's tensors by layer: a tree with one `T` per tensor. `T` is a row of the table, a slice of
 //! weights, or a slice of gradients; the last two turn into what the kernels take.
 
-use flock_kernels::{D, H, consensus, head, linear, swiglu};
+use flock_kernels::{consensus, head, linear, swiglu};
 
 use crate::metadata::Averaging;
 
@@ -30,13 +30,20 @@ pub(crate) struct UpdateTensors<T> {
     pub flags: [T; 2],
     /// From states to the processor's input.
     pub from: [LinearTensors<T>; 2],
-    /// In the order of [`Processor::tensors`](crate::processor::Processor::tensors).
-    pub processor: Vec<T>,
-    pub feed_forward: FeedForwardTensors<T>,
+    /// The sequence processor, layer by layer.
+    pub layers: Vec<LayerTensors<T>>,
     /// From the processor's output to what the consensus averages.
     pub to: [LinearTensors<T>; 2],
     /// Weights of that average, before the softmax.
     pub logit: [LinearTensors<T>; 2],
+}
+
+/// A layer of the sequence processor.
+#[derive(Clone, Debug)]
+pub(crate) struct LayerTensors<T> {
+    /// In the order of [`Processor::tensors`](crate::processor::Processor::tensors).
+    pub processor: Vec<T>,
+    pub feed_forward: FeedForwardTensors<T>,
 }
 
 /// A linear layer: (N, K) and (N).
@@ -46,7 +53,7 @@ pub(crate) struct LinearTensors<T> {
     pub bias: T,
 }
 
-/// The feed-forward of an update.
+/// The feed-forward of a layer.
 #[derive(Clone, Debug)]
 pub(crate) struct FeedForwardTensors<T> {
     pub norm: T,
@@ -86,7 +93,6 @@ fn linears<T, U>([a, b]: &[LinearTensors<T>; 2], f: &mut impl FnMut(&T) -> U) ->
 
 impl<T> UpdateTensors<T> {
     fn map<U>(&self, f: &mut impl FnMut(&T) -> U) -> UpdateTensors<U> {
-        let FeedForwardTensors { norm, w1, w2, w3 } = &self.feed_forward;
         UpdateTensors {
             names: pair(&self.names, f),
             restart: f(&self.restart),
@@ -94,10 +100,19 @@ impl<T> UpdateTensors<T> {
             direction: f(&self.direction),
             flags: pair(&self.flags, f),
             from: linears(&self.from, f),
-            processor: self.processor.iter().map(&mut *f).collect(),
-            feed_forward: FeedForwardTensors { norm: f(norm), w1: f(w1), w2: f(w2), w3: f(w3) },
+            layers: self.layers.iter().map(|layer| layer.map(f)).collect(),
             to: linears(&self.to, f),
             logit: linears(&self.logit, f),
+        }
+    }
+}
+
+impl<T> LayerTensors<T> {
+    fn map<U>(&self, f: &mut impl FnMut(&T) -> U) -> LayerTensors<U> {
+        let FeedForwardTensors { norm, w1, w2, w3 } = &self.feed_forward;
+        LayerTensors {
+            processor: self.processor.iter().map(&mut *f).collect(),
+            feed_forward: FeedForwardTensors { norm: f(norm), w1: f(w1), w2: f(w2), w3: f(w3) },
         }
     }
 }
@@ -112,31 +127,32 @@ impl<'a> UpdateTensors<&'a [f32]> {
     /// Adds up the rows that depend on a position's mark alone: direction, both query flags, and the
     /// rows 0 of the two tables that published weights carry along.
     pub fn marks(&self) -> Vec<f32> {
-        let mut marks = Vec::with_capacity(16 * D);
+        let width = self.width();
+        let mut marks = Vec::with_capacity(16 * width);
         for mark in 0..16 {
             let rows = [(self.direction, mark & 3), (self.flags[0], mark >> 2 & 1), (self.flags[1], mark >> 3)];
-            for c in 0..D {
-                let sum: f32 = rows.iter().map(|(t, row)| t[row * D + c]).sum();
+            for c in 0..width {
+                let sum: f32 = rows.iter().map(|(t, row)| t[row * width + c]).sum();
                 marks.push(sum + self.restart[c] + self.neighbour[c]);
             }
         }
         marks
     }
 
-    pub fn feed_forward(&self) -> swiglu::Weights<'a> {
-        let FeedForwardTensors { norm, w1, w2, w3 } = self.feed_forward;
-        swiglu::Weights { norm, w1, w3, w2 }
+    /// Returns the width `D`.
+    pub fn width(&self) -> usize {
+        self.from[0].bias.len()
     }
 
     /// Returns the consensus of nodes and of types. Equal weights are the softmax of equal logits: a mean has
     /// zeros for their parameters.
     pub fn consensus(&self, averaging: Averaging) -> [consensus::Weights<'a>; 2] {
-        static EQUAL: [f32; H * D] = [0.0; H * D];
+        static EQUAL: [f32; 1 << 20] = [0.0; 1 << 20]; // as many as the widest logits of a model
         [0, 1].map(|side| {
             let (to, logit) = (&self.to[side], &self.logit[side]);
             let (logit, logit_bias) = match averaging {
                 Averaging::Softmax => (logit.weight, logit.bias),
-                Averaging::Mean => (&EQUAL[..], &EQUAL[..H]),
+                Averaging::Mean => (&EQUAL[..logit.weight.len()], &EQUAL[..logit.bias.len()]),
             };
             consensus::Weights { value: to.weight, value_bias: to.bias, logit, logit_bias }
         })
@@ -149,8 +165,9 @@ impl UpdateTensors<&mut [f32]> {
         &mut self,
         d_mark: &[f32], // (16, D)
     ) {
+        let width = d_mark.len() / 16;
         let [first_flag, second_flag] = &mut self.flags;
-        for (mark, d_mark) in d_mark.chunks_exact(D).enumerate() {
+        for (mark, d_mark) in d_mark.chunks_exact(width).enumerate() {
             let rows = [
                 (&mut self.direction, mark & 3),
                 (&mut *first_flag, mark >> 2 & 1),
@@ -159,20 +176,29 @@ impl UpdateTensors<&mut [f32]> {
                 (&mut self.neighbour, 0),
             ];
             for (table, row) in rows {
-                table[row * D..][..D].iter_mut().zip(d_mark).for_each(|(t, d)| *t += d);
+                table[row * width..][..width].iter_mut().zip(d_mark).for_each(|(t, d)| *t += d);
             }
         }
-    }
-
-    pub fn feed_forward(&mut self) -> swiglu::Gradients<'_> {
-        let FeedForwardTensors { norm, w1, w2, w3 } = &mut self.feed_forward;
-        swiglu::Gradients { d_norm: norm, d_w1: w1, d_w3: w3, d_w2: w2 }
     }
 
     /// Returns the consensus of nodes and of types.
     pub fn consensus(&mut self) -> [consensus::Gradients<'_>; 2] {
         let ([to_node, to_type], [logit_node, logit_type]) = (&mut self.to, &mut self.logit);
         [consensus_gradients(to_node, logit_node), consensus_gradients(to_type, logit_type)]
+    }
+}
+
+impl<'a> FeedForwardTensors<&'a [f32]> {
+    pub fn weights(&self) -> swiglu::Weights<'a> {
+        let FeedForwardTensors { norm, w1, w2, w3 } = *self;
+        swiglu::Weights { norm, w1, w3, w2 }
+    }
+}
+
+impl FeedForwardTensors<&mut [f32]> {
+    pub fn gradients(&mut self) -> swiglu::Gradients<'_> {
+        let FeedForwardTensors { norm, w1, w2, w3 } = self;
+        swiglu::Gradients { d_norm: norm, d_w1: w1, d_w3: w3, d_w2: w2 }
     }
 }
 
@@ -212,19 +238,23 @@ impl HeadTensors<&mut [f32]> {
 }
 
 impl LinearTensors<&[f32]> {
-    /// Runs the definition of a layer that is `D` wide on both sides.
+    fn inputs(&self) -> usize {
+        self.weight.len() / self.bias.len()
+    }
+
+    /// Runs the definition.
     pub fn plain(&self, x: &[f32], y: &mut [f32]) {
-        linear::plain(x, self.weight, self.bias, y, D);
+        linear::plain(x, self.weight, self.bias, y, self.inputs());
     }
 
     /// Goes back through [`LinearTensors::plain`]: adds to `d_x` and to the layer's gradients.
     pub fn plain_backward(
         &self,
-        x: &[f32],       // (P, D)
-        d_y: &[f32],     // (P, D)
-        d_x: &mut [f32], // (P, D)
+        x: &[f32],       // (P, K)
+        d_y: &[f32],     // (P, N)
+        d_x: &mut [f32], // (P, K)
         d: &mut LinearTensors<&mut [f32]>,
     ) {
-        linear::plain_backward(x, self.weight, d_y, d_x, d.weight, d.bias, D);
+        linear::plain_backward(x, self.weight, d_y, d_x, d.weight, d.bias, self.inputs());
     }
 }

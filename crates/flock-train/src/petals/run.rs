@@ -374,7 +374,7 @@ impl<'a, 's> PetalsRun<'a, 's> {
         })?;
         self.pending.add(stats.loss);
         let walks = examples.iter().map(|e| e.query.num_walks(config.walks)).sum();
-        self.meter.step(clock.elapsed(), useful_macs(walks, config.length, config.updates));
+        self.meter.step(clock.elapsed(), useful_macs(&self.learner.parameters.meta, walks));
         let progress = self.meter.progress(self.learner.step, steps, self.pending.mean());
         (self.context.watch)(Event::Step(progress));
         Ok(())

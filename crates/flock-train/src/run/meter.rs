@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::context::StepProgress;
-use flock_model::bench::MACS_PER_POSITION;
+use flock_model::checkpoint::Metadata;
 
 /// The mean loss since the last line of the log. It is part of the state, so that a resumed run
 /// logs the same means.
@@ -28,8 +28,8 @@ impl RunningLoss {
 
 /// Returns the multiply-adds of a training step by the model's definition: forward, and twice that
 /// backward.
-pub(crate) fn useful_macs(walks: usize, length: usize, updates: usize) -> u64 {
-    3 * MACS_PER_POSITION * (walks * length * updates) as u64
+pub(crate) fn useful_macs(meta: &Metadata, walks: usize) -> u64 {
+    3 * meta.macs_per_position() * (walks * meta.length * meta.updates) as u64
 }
 
 /// Measures the speed of a run.

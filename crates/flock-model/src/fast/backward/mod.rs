@@ -10,7 +10,7 @@ mod update;
 
 use std::sync::{Mutex, MutexGuard};
 
-use flock_kernels::{AlignedVec, D, Engine, head};
+use flock_kernels::{AlignedVec, Engine, head};
 use flock_walk::WalkQuery;
 use rayon::prelude::*;
 
@@ -37,7 +37,7 @@ struct QueryBuffers {
     pass: PassBuffers,
     caches: Vec<UpdateCache>,
     back: BackwardBuffers,
-    hidden: [AlignedVec<f32>; 2], // of the head, (rows, HIDDEN) each
+    hidden: [AlignedVec<f32>; 2], // of the head, (rows, 2D) each
 }
 
 impl FastGradient {
@@ -177,7 +177,7 @@ impl Step<'_> {
         query_rows_backward(&self.tensors, &query, &all, &rows, &d_q, &mut d_all, d);
         let mut d_states = [d_all.nodes, d_all.types];
         for (d_states, d_initial) in d_states.iter_mut().zip(&mut d.initial) {
-            add(d_initial, &d_states.split_off(d_states.len() - D));
+            add(d_initial, &d_states.split_off(d_states.len() - d_initial.len()));
         }
         (f64::from(share) * loss.divisor(batch), d_states)
     }

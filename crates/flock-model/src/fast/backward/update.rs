@@ -1,21 +1,27 @@
 //! The way back through one update. One thread: a step has as many queries as threads.
 
-use flock_kernels::{AlignedVec, BLOCK, D, Engine, consensus, embed, linear, swiglu};
+use flock_kernels::{AlignedVec, BLOCK, Engine, consensus, embed, linear, swiglu};
 
-use crate::fast::update::{UpdateCache, positions};
+use crate::fast::update::{LayerCache, UpdateCache, positions};
 use crate::metadata::{Averaging, Metadata};
 use crate::plain::add;
 use crate::processor::PackedBackward;
-use crate::tensors::{LinearTensors, UpdateTensors};
+use crate::tensors::{LayerTensors, LinearTensors, UpdateTensors};
 
 /// The transposed layers of one update.
 pub(super) struct UpdateBackward {
     length: usize,
+    width: usize,
     averaging: Averaging,
     from: [linear::Backward; 2],
+    layers: Vec<LayerBackward>,
+    consensus: consensus::Backward,
+}
+
+/// A layer of the sequence processor.
+struct LayerBackward {
     processor: Box<dyn PackedBackward>,
     feed_forward: swiglu::Backward,
-    consensus: consensus::Backward,
 }
 
 /// Buffers of the way back, kept from query to query.
@@ -31,12 +37,16 @@ impl UpdateBackward {
     /// Packs an update.
     pub(super) fn new(engine: Engine, meta: &Metadata, w: &UpdateTensors<&[f32]>) -> UpdateBackward {
         let [node, ty] = w.consensus(meta.consensus);
+        let layer = |w: &LayerTensors<&[f32]>| LayerBackward {
+            processor: meta.processor.processor().pack_backward(engine, &w.processor),
+            feed_forward: swiglu::Backward::new(engine, w.feed_forward.weights()),
+        };
         UpdateBackward {
             length: meta.length,
+            width: meta.width,
             averaging: meta.consensus,
-            from: w.from.map(|layer| linear::Backward::new(engine, layer.weight, D)),
-            processor: meta.processor.processor().pack_backward(engine, &w.processor),
-            feed_forward: swiglu::Backward::new(engine, w.feed_forward()),
+            from: w.from.map(|layer| linear::Backward::new(engine, layer.weight, meta.width)),
+            layers: w.layers.iter().map(layer).collect(),
             consensus: consensus::Backward::new(engine, node, ty),
         }
     }
@@ -58,8 +68,11 @@ impl UpdateBackward {
         d_x.resize(cache.processed.len());
         d_x.fill(0.0);
         self.pool_back(cache, d_states, d_x, d, consensus);
-        self.feed_forward.run(&cache.sequenced, &cache.factors, d_x, &mut d.feed_forward(), feed_forward);
-        self.process_back(cache, d_x, &mut d.processor);
+        for ((layer, d), cache) in self.layers.iter().zip(&mut d.layers).zip(&cache.layers).rev() {
+            let d_feed_forward = &mut d.feed_forward.gradients();
+            layer.feed_forward.run(&cache.sequenced, &cache.factors, d_x, d_feed_forward, feed_forward);
+            self.process_back(layer, cache, d_x, &mut d.processor);
+        }
         self.embed_back(cache, d_x, d_projected, [d_states[0].len(), d_states[1].len()], d);
         for s in 0..2 {
             let side =
@@ -97,13 +110,13 @@ impl UpdateBackward {
     }
 
     /// Through the sequence processor, block by block.
-    fn process_back(&self, cache: &UpdateCache, d_x: &mut [f32], d_processor: &mut [&mut [f32]]) {
-        let step = BLOCK * self.length;
-        for (b, d_x) in d_x.chunks_mut(step * D).enumerate() {
-            let (from, to) = (b * step, b * step + d_x.len() / D);
-            let x = &cache.embedded[from * D..to * D];
-            let kept = &cache.processor[from * cache.width..to * cache.width];
-            self.processor.run(x, (to - from) / self.length, kept, d_x, d_processor);
+    fn process_back(&self, layer: &LayerBackward, cache: &LayerCache, d_x: &mut [f32], d_processor: &mut [&mut [f32]]) {
+        let (step, width) = (BLOCK * self.length, self.width);
+        for (b, d_x) in d_x.chunks_mut(step * width).enumerate() {
+            let (from, to) = (b * step, b * step + d_x.len() / width);
+            let x = &cache.embedded[from * width..to * width];
+            let kept = &cache.processor[from * cache.kept..to * cache.kept];
+            layer.processor.run(x, (to - from) / self.length, kept, d_x, d_processor);
         }
     }
 
@@ -116,7 +129,8 @@ impl UpdateBackward {
         met: [usize; 2], // values, not rows
         d: &mut UpdateTensors<&mut [f32]>,
     ) {
-        let mut d_mark = vec![0.0; 16 * D];
+        let width = self.width;
+        let mut d_mark = vec![0.0; 16 * width];
         for (d, len) in d_projected.iter_mut().zip(met) {
             d.clear();
             d.resize(len, 0.0);
@@ -124,8 +138,8 @@ impl UpdateBackward {
         let ([d_nodes, d_types], [d_node_name, d_type_name]) = (d_projected, &mut d.names);
         let mut tables = embed::Gradients { d_node_name, d_type_name, d_mark: &mut d_mark, d_nodes, d_types };
         let step = BLOCK * self.length;
-        for (b, d_x) in d_x.chunks(step * D).enumerate() {
-            let count = d_x.len() / D;
+        for (b, d_x) in d_x.chunks(step * width).enumerate() {
+            let count = d_x.len() / width;
             let here = positions(&cache.records).slice(b * step, b * step + count);
             embed::plain_backward(here, count / self.length, d_x, &mut tables);
         }
@@ -142,23 +156,23 @@ impl UpdateBackward {
         d_states: &mut Vec<f32>,
     ) {
         let FromLayer { layer, d_layer, initial, d_initial } = side;
-        let known = cache.known[s];
+        let (known, width) = (cache.known[s], self.width);
         let ids = cache.groups[s].ids();
         let occurs = ids.partition_point(|g| (*g as usize) < known);
         let gather = |from: &[f32]| -> Vec<f32> {
-            ids[..occurs].iter().flat_map(|g| from[*g as usize * D..][..D].iter().copied()).collect()
+            ids[..occurs].iter().flat_map(|g| from[*g as usize * width..][..width].iter().copied()).collect()
         };
         let (x, d_y) = (gather(&cache.states[s]), gather(d_projected));
         let mut d_x = vec![0.0; x.len()];
         self.from[s].run(&x, &d_y, &mut d_x, d_layer.weight, d_layer.bias);
-        for (g, d_x) in ids[..occurs].iter().zip(d_x.chunks_exact(D)) {
-            add(&mut d_states[*g as usize * D..][..D], d_x);
+        for (g, d_x) in ids[..occurs].iter().zip(d_x.chunks_exact(width)) {
+            add(&mut d_states[*g as usize * width..][..width], d_x);
         }
         // What was met for the first time had the initial state, and its projection: their gradients go there.
-        let (mut d_met, mut d_first) = (vec![0.0; D], vec![0.0; D]);
-        d_projected[known * D..].chunks_exact(D).for_each(|d| add(&mut d_first, d));
-        d_states[known * D..].chunks_exact(D).for_each(|d| add(&mut d_met, d));
-        d_states.truncate(known * D);
+        let (mut d_met, mut d_first) = (vec![0.0; width], vec![0.0; width]);
+        d_projected[known * width..].chunks_exact(width).for_each(|d| add(&mut d_first, d));
+        d_states[known * width..].chunks_exact(width).for_each(|d| add(&mut d_met, d));
+        d_states.truncate(known * width);
         layer.plain_backward(initial, &d_first, &mut d_met, d_layer);
         add(d_initial, &d_met);
     }
