@@ -65,11 +65,13 @@ impl SizeError {
     /// Refuses sizes that no kernel is compiled for.
     pub fn check(meta: &Metadata) -> Result<(), SizeError> {
         let (width, found) = (meta.width, meta.heads);
-        match () {
-            () if !has_width(width) => Err(SizeError::Width { found: width }),
-            () if !has_heads(width, found) => Err(SizeError::Heads { found, width }),
-            () => Ok(()),
+        if !has_width(width) {
+            return Err(SizeError::Width { found: width });
         }
+        if !has_heads(width, found) {
+            return Err(SizeError::Heads { found, width });
+        }
+        Ok(())
     }
 }
 

@@ -21,9 +21,12 @@ pub(crate) fn config_hash(config: &TrainConfig) -> String {
     config.steps = 0;
     config.output = Default::default();
     let mut config = to_json(&config);
-    // A key that came later: configs keep the hashes that checkpoints already state.
+    // Keys that came later: configs keep the hashes that checkpoints already state.
     if let Some(keys) = config.as_object_mut() {
         keys.remove("minutes");
+    }
+    if let Some(keys) = config["model"].as_object_mut() {
+        keys.retain(|key, value| !(["width", "heads", "layers"].contains(&key.as_str()) && value.is_null()));
     }
     sha256_hex(config.to_string().as_bytes())
 }

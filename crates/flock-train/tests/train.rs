@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use flock_graph::{Graph, NamedEdit};
 use flock_kernels::{Engine, Level, Precision};
 use flock_model::checkpoint::{Averaging, Checkpoint, Metadata, ProcessorKind, Task, Weights};
+use flock_model::gradient::FastGradient;
 use flock_model::init::initial_weights;
 use flock_model::model::ModelError;
 use flock_train::config::{MOST_STEPS, ScheduleName, WalkCount};
@@ -595,6 +596,45 @@ fn a_model_with_other_switches_is_trained_and_keeps_them() {
     assert!(meta.backtrack && meta.all_at_query);
 }
 
+/// With the fast gradient, at sizes other than the published ones: the loss falls, a run that is cut off goes on to the same
+/// bits, and the checkpoint says what it is.
+#[test]
+fn models_of_other_sizes_learn_and_resume() {
+    for (width, heads, layers) in [(32, 2, 2), (128, 4, 1)] {
+        let dir = tempfile::tempdir().unwrap();
+        write_rings(dir.path());
+        let sizes = [format!("model.width={width}"), format!("model.heads={heads}"), format!("model.layers={layers}")];
+        let more = ["steps=40", "output.log_every=10", "validation.every=0", "optimiser.rate=2e-3"];
+        let set: Vec<&str> = sizes.iter().map(String::as_str).chain(more).collect();
+        let config = tiny(dir.path(), &set);
+        let run = |out: &Path, sitting: Sitting| {
+            let engine = Engine::new(Level::detect().unwrap(), Precision::F32).unwrap();
+            let mut gradient = FastGradient::new(engine, sitting.threads).unwrap();
+            sitting.with(&mut gradient, |context| train(&config, out, context)).unwrap()
+        };
+        let [whole, pieces] = ["whole", "pieces"].map(|name| dir.path().join(name));
+        let summary = run(&whole, Sitting::default());
+        run(&pieces, Sitting { threads: 1, stop_after: 17, ..Sitting::default() });
+        let resumed = run(&pieces, Sitting { threads: 1, resume: true, ..Sitting::default() });
+        assert_eq!(resumed.resumed_at, Some(17));
+        assert!(bytes(&whole, "last.safetensors") == bytes(&pieces, "last.safetensors"), "width {width}");
+        let lines = metrics::read(&whole.join("metrics.jsonl")).unwrap();
+        let losses: Vec<f64> = lines.iter().filter_map(|r| r.loss).collect();
+        assert!(losses[3] < 0.9 * losses[0], "width {width}: {losses:?}");
+
+        let meta = Checkpoint::read(&summary.model).unwrap().weights.meta;
+        assert_eq!((meta.width, meta.heads, meta.layers), (width, heads, layers));
+        // Further training keeps the sizes, and refuses others.
+        let from = format!("model.from={}", summary.model);
+        for (key, other, has) in [("width", 64, width), ("heads", 1, heads), ("layers", 3, layers)] {
+            let further = tiny(dir.path(), &[&from, &format!("model.{key}={other}")]);
+            let error = Sitting::default().train(&further, &dir.path().join("further")).unwrap_err();
+            let text = format!("has {key} {has}, but the config has model.{key} = {other}");
+            assert!(error.to_string().contains(&text), "{error}");
+        }
+    }
+}
+
 /// Losses of the first steps, as logged.
 fn losses(dir: &Path, out: &str, more: &[&str]) -> Vec<f64> {
     let out = dir.join(out);
@@ -837,9 +877,22 @@ fn settings_are_laid_over_the_published_defaults() {
         "loss.temperature=0",
         "loss.softmax=1.5",
         "data.holdout=1",
+        "model.width=48",
+        "model.width=0",
+        "model.heads=8",
+        "model.heads=0",
+        "model.layers=0",
+        "model.layers=17",
     ] {
         let e = error(graphs, &[bad]);
         assert!(e.contains(bad.split('=').next().unwrap()) && e.starts_with("--set"), "{bad}: {e}");
+    }
+    // Heads are slices of 16 or 32 of the width at hand.
+    assert!(error(graphs, &["model.width=48"]).contains("expected 32, 64, 96 or 128"));
+    assert!(error(graphs, &["model.width=96", "model.heads=4"]).contains("the width divided by 16 or by 32"));
+    for good in [&["model.width=128", "model.heads=8", "model.layers=16"][..], &["model.heads=2"], &["model.width=32"]]
+    {
+        resolve(graphs, good).unwrap();
     }
     assert!(error("steps = = 1", &[]).starts_with("run.toml:1: not TOML"));
     assert!(matches!(resolve(graphs, &["steps"]), Err(ConfigError::NotAPair { .. })));
