@@ -3,7 +3,6 @@
 use flock_eval::datasets::registry::{self, RegistryEntry};
 use flock_eval::datasets::{DatasetGroup, Split};
 use flock_eval::evaluate::Choice;
-use flock_model::bench::MACS_PER_POSITION;
 use flock_model::checkpoint::{Metadata, Task};
 use flock_train::TrainConfig;
 
@@ -44,7 +43,7 @@ pub fn cost(item: Item, options: &ReproduceOptions) -> ItemCost {
     let graphs: Vec<&RegistryEntry> =
         registry::entries().iter().filter(|e| item.asks(e)).filter(is_named).filter(at_hand).collect();
     let (task, meta) = (item.task(), Metadata::published(item.task()));
-    let per_walk = 2.0 * MACS_PER_POSITION as f64 * meta.length as f64 * meta.updates as f64;
+    let per_walk = 2.0 * meta.macs_per_position() as f64 * meta.length as f64 * meta.updates as f64;
     let questions = |e: &RegistryEntry| {
         let counts = if options.split == Split::Valid { e.valid } else { e.test };
         let triples = options.limit.map_or(counts.predicted, |limit| counts.predicted.min(limit as u64));

@@ -43,7 +43,7 @@ fn defaults(task: Task) -> [String; 18] {
         meta.length.to_string(),
         pretraining.walks.n_train.to_string(),
         of(|e| e.n),
-        "1".to_string(),
+        meta.layers.to_string(),
         meta.width.to_string(),
         meta.heads.to_string(),
         (meta.width / meta.heads).to_string(),

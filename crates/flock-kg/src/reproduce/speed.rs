@@ -23,6 +23,7 @@ fn measure(work: &Work<'_>, train: bool) -> Result<BenchReport, ReproduceError> 
         time: Duration::from_secs_f64(work.options.seconds),
         train,
         forward: CASES,
+        model: Metadata::published(Task::Entity),
     };
     let mut stopped = false;
     let report = bench::run(options, &mut |what| {

@@ -5,7 +5,7 @@ use flock_eval::chart::{self, Axis, Series};
 use flock_eval::datasets::{Dataset, DatasetGroup};
 use flock_eval::evaluate::Choice;
 use flock_eval::sheet::Sheet;
-use flock_eval::{EvalError, EvalSettings, Evaluation};
+use flock_eval::{EvalError, EvalSettings, Evaluation, RankMetrics};
 use flock_model::checkpoint::Task;
 use serde_json::json;
 
@@ -153,18 +153,15 @@ pub(super) fn ensemble(work: &Work<'_>) -> Result<Report, ReproduceError> {
         }
         let (mut points, mut errors) = (Vec::new(), Vec::new());
         for (p, passes) in PASSES.into_iter().enumerate() {
-            let over_graphs = |seed: usize, value: fn(&Trial) -> f64| {
-                of.iter().map(|trials| value(&trials[seed][p])).sum::<f64>() / of.len() as f64
-            };
-            let both = |value: fn(&Trial) -> f64| {
-                mean_and_deviation(&(0..seeds.len()).map(|s| over_graphs(s, value)).collect::<Vec<_>>())
-            };
-            let ((mrr, mrr_error), (hits, hits_error)) = (both(|t| t.metrics.mrr), both(|t| t.metrics.hits10));
+            let over_graphs =
+                |seed: usize| RankMetrics::mean(&of.iter().map(|trials| trials[seed][p].metrics).collect::<Vec<_>>());
+            let by_seed: Vec<RankMetrics> = (0..seeds.len()).map(over_graphs).collect();
+            let (mean, deviation) = (RankMetrics::mean(&by_seed), RankMetrics::deviation(&by_seed));
             let mut row = vec![name.to_string(), of.len().to_string(), passes.to_string()];
-            row.extend([mrr, mrr_error, hits, hits_error].map(|x| format!("{x:.4}")));
+            row.extend([mean.mrr, deviation.mrr, mean.hits10, deviation.hits10].map(|x| format!("{x:.4}")));
             rows.push(row);
-            points.push((f64::from(passes), mrr));
-            errors.push(mrr_error);
+            points.push((f64::from(passes), mean.mrr));
+            errors.push(deviation.mrr);
         }
         let bold = name.starts_with("all");
         series.push(Series { name: format!("{name} ({})", of.len()), points, errors, bold, ..Series::default() });
@@ -219,26 +216,4 @@ fn trials(work: &Work<'_>, dataset: &Dataset, seed: u64) -> Result<Vec<Trial>, R
             trials => Ok(trials?),
         }
     })
-}
-
-/// Returns mean and standard deviation; the deviation of one value is 0.
-fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
-    let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
-    if values.len() < 2 {
-        return (mean, 0.0);
-    }
-    let squares = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>();
-    (mean, (squares / (values.len() - 1) as f64).sqrt())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn deviation_by_hand() {
-        // Mean 2; squares 1 + 0 + 1 over 2.
-        assert_eq!(mean_and_deviation(&[1.0, 2.0, 3.0]), (2.0, 1.0));
-        assert_eq!(mean_and_deviation(&[0.5]), (0.5, 0.0));
-    }
 }
