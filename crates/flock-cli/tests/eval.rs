@@ -259,8 +259,11 @@ fn lists_and_checks_datasets() {
 #[test]
 fn fetches_a_group_and_goes_on_after_a_failure() {
     let place = place();
+    for dir in ["mirror/WN18RR", "kg/CoDExMedium"] {
+        std::fs::create_dir_all(place.path(dir)).unwrap();
+    }
     for part in ["train", "valid", "test"] {
-        place.write(&format!("mirror/WN18RR/{part}.txt"), &format!("a\tr\t{part}\n"));
+        place.write(&format!("mirror/WN18RR/{part}.txt"), format!("a\tr\t{part}\n"));
     }
     place.write("kg/CoDExMedium/train.txt", "a\tr\tb\n");
     let run = |more: &[&str]| {
