@@ -184,7 +184,7 @@ impl Engine {
             .flat_map(|l| [Precision::F32, Precision::Bf16].into_iter().filter_map(move |p| Engine::new(l, p)))
             .collect();
         for storage in [Storage::F32, Storage::Rounded] {
-            if cfg!(debug_assertions) {
+            if cfg!(test) {
                 engines.push(Engine { level: Level::Portable, storage, wide_portable: true });
             }
             // AVX-512 without BF16 uses rounded units instead of pairs. A machine that has both
@@ -242,9 +242,9 @@ impl Engine {
                 (Level::Avx512, Storage::Rounded) => run_avx512::<K, Bf16Emulated<Avx512>>(kernel),
                 #[cfg(target_arch = "x86_64")]
                 (Level::Avx512, Storage::Pairs) => run_avx512_bf16(kernel),
-                #[cfg(debug_assertions)]
+                #[cfg(test)]
                 (_, Storage::F32) if self.wide_portable => kernel.run::<F32<Lanes<16>>>(),
-                #[cfg(debug_assertions)]
+                #[cfg(test)]
                 (_, _) if self.wide_portable => kernel.run::<Bf16Emulated<Lanes<16>>>(),
                 (_, Storage::F32) => kernel.run::<F32<Lanes<8>>>(),
                 (_, _) => kernel.run::<Bf16Emulated<Lanes<8>>>(),
