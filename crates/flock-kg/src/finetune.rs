@@ -30,9 +30,10 @@ use flock_graph::Graph;
 use flock_kernels::{Precision, peak};
 use flock_model::checkpoint::Checkpoint;
 use flock_model::gradient::FastGradient;
+use flock_model::model::Model;
 use flock_train::{
-    Event, PetalsConfig, PetalsReport, RunContext, TrainConfig, TrainError, TrainRemedy, TrainSummary, petals, train,
-    train_on, training_graph,
+    Event, PetalsConfig, PetalsReport, PetalsTest, RunContext, TrainConfig, TrainError, TrainRemedy, TrainSummary,
+    petals, train, train_on, training_graph,
 };
 
 use crate::error::PredictorError;
@@ -143,6 +144,23 @@ pub fn run_petals(
     with_machine(config.optimiser.precision.into(), config.threads, None, options, |context| {
         petals(config, dir, context)
     })
+}
+
+/// Tests a checkpoint on Petals, without training ([`flock_train::test_petals`]). `None` if it was
+/// stopped before the end. `name` is what the report and errors call the checkpoint.
+///
+/// # Errors
+/// A machine that cannot run it, or a model of relations.
+pub fn test_petals(
+    checkpoint: &Checkpoint,
+    name: &str,
+    config: &PetalsConfig,
+    options: RunOptions<'_>,
+) -> Result<Option<PetalsTest>, TrainingError> {
+    let RunOptions { stop, mut watch, .. } = options;
+    let pool = pool(config.threads.unwrap_or_else(all_threads))?;
+    let model = Model::new(checkpoint, engine(Precision::F32)?).map_err(TrainError::from)?;
+    Ok(flock_train::test_petals(&model, name, config, &pool, stop, &mut *watch)?)
 }
 
 /// Runs `work` with all that a run needs of this machine. The precision is that of the gradient; validation has the full one, as

@@ -34,7 +34,7 @@ pub use finetuning::{PublishedRun, published_finetuning};
 pub use flock_eval::datasets::{DatasetError, Fingerprint, TrainingGraph, training_graph};
 pub use flock_model::plain::PlainGradient;
 pub use flock_model::step::{BaseLoss, Example, Gradient, Loss, StepInput, StepOutput};
-pub use petals::{MARGIN, PetalsConfig, PetalsProtocol, PetalsReport, petals};
+pub use petals::{MARGIN, PetalsConfig, PetalsProtocol, PetalsReport, PetalsTest, petals, test_petals};
 pub use remedy::TrainRemedy;
 pub use run::{BUNDLED, Event, RunContext, StepProgress, TrainError};
 pub use settings::{ConfigError, Settings};

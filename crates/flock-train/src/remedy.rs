@@ -23,6 +23,8 @@ pub enum TrainRemedy {
     StartNew,
     /// Use another directory.
     OtherDirectory,
+    /// Use a directory that is new or empty.
+    NewDirectory,
     /// Wait for the other run, or use another directory.
     Wait,
     /// Remove the state to start over.
@@ -43,6 +45,7 @@ impl fmt::Display for TrainRemedy {
             TrainRemedy::SameGraphs => "the same graphs, or another directory",
             TrainRemedy::StartNew => "start a new run there",
             TrainRemedy::OtherDirectory => "another directory",
+            TrainRemedy::NewDirectory => "another directory, or remove what is there",
             TrainRemedy::Wait => "wait for it, or another directory",
             TrainRemedy::RemoveState => "remove it to start anew",
             TrainRemedy::ResumeSameGraphs => "resume with the same graphs",

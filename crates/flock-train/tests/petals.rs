@@ -1,9 +1,16 @@
 //! Every one of the 220 instances: its shape, its symmetry, and why its two links are alike to some and different to others.
 
 use flock_graph::Triple;
-use flock_train::petals::{PetalsInstance, instances, svg};
+use flock_kernels::{Engine, Level, Precision};
+use flock_model::checkpoint::{Checkpoint, Metadata, Task};
+use flock_model::init::initial_weights;
+use flock_model::model::Model;
+use flock_train::petals::{INDEX, PetalsInstance, PetalsRecord, export, instances, svg};
+use flock_train::{Event, PetalsConfig, PlainGradient, RunContext, TrainError, petals, test_petals};
 use flock_walk::WalkQuery;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 fn t(head: u32, relation: u32, tail: u32) -> Triple {
     Triple { head, relation, tail }
@@ -316,4 +323,103 @@ fn drawings_are_complete() {
         assert_eq!((count("<svg "), count("</svg>"), count("NaN")), (1, 1, 0));
         assert_eq!(count("<text "), count("</text>"));
     }
+}
+
+/// The files have the instances: the same triples, by names that say which node and relation it is.
+#[test]
+fn exported_files_have_the_instances() {
+    let dir = tempfile::tempdir().unwrap();
+    let to = dir.path().join("sub/petals");
+    let all = instances(4);
+    assert_eq!(export(&to, 4).unwrap().len(), 220);
+    let text = std::fs::read_to_string(to.join(INDEX)).unwrap();
+    let records: Vec<PetalsRecord> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((records.len(), std::fs::read_dir(&to).unwrap().count()), (220, 221));
+    for (x, record) in all.iter().zip(&records) {
+        let (graph, _) = flock_graph::load(&to.join(&record.graph), &flock_graph::LoadOptions::default()).unwrap();
+        let counts = (record.entities, record.relations, record.triples);
+        assert_eq!(counts, (x.num_nodes, x.num_relations, x.triples.len()));
+        // A loader numbers names as they come. Nodes come in order; relations of assignments 10 and 11 do not, but their
+        // names say which they are.
+        let node = |v: u32| graph.entities().id(&x.entity_name(v)).unwrap();
+        assert!((0..x.num_nodes).all(|v| node(v) == v), "instance {}", record.instance);
+        let relation = |r: u32| graph.relations().id(&PetalsInstance::relation_name(r)).unwrap();
+        assert_eq!((0..x.num_relations).map(relation).collect::<BTreeSet<_>>().len() as u32, x.num_relations);
+        let expected: BTreeSet<_> = x.triples.iter().map(|t| (t.head, relation(t.relation), t.tail)).collect();
+        let found: BTreeSet<_> = graph.topology().triples().map(|t| (t.head, t.relation, t.tail)).collect();
+        assert_eq!(found, expected, "instance {}", record.instance);
+        let asked = (record.assignment, record.stem, record.petal_length, record.distance);
+        assert_eq!(asked, (x.assignment, x.stem, x.petal_length, x.distance));
+        let ids = [&record.head, &record.true_target, &record.false_target].map(|n| graph.entities().id(n).unwrap());
+        assert_eq!((ids, &record.relation[..]), ([x.head, x.target_true, x.target_false], "r0"));
+    }
+    // The paper's example, c = 4, l = 2, t = 3: a4 of the third petal.
+    let x = all.iter().find(|x| (x.assignment, x.stem, x.petal_length) == (3, 3, 2)).unwrap();
+    assert_eq!((x.entity_name(3), x.entity_name(4), x.entity_name(17)), ("b3".into(), "p1_a1".into(), "p3_a4".into()));
+
+    // The same once more is no change; anything else there is refused and stays.
+    assert_eq!(export(&to, 4).unwrap(), records);
+    let error = export(&to, 5).unwrap_err();
+    assert!(error.to_string().ends_with("expected a directory that is new or empty"), "{error}");
+    assert!(matches!(error, TrainError::Occupied { .. }) && error.remedy().is_some());
+    let other = dir.path().join("other");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join("notes.txt"), "mine").unwrap();
+    let error = export(&other, 4).unwrap_err();
+    assert!(error.to_string().contains("other: has notes.txt"), "{error}");
+    assert_eq!(std::fs::read_dir(&other).unwrap().count(), 1);
+    std::fs::remove_file(other.join("notes.txt")).unwrap();
+    assert_eq!(export(&other, 4).unwrap(), records);
+    let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "nothing temporary stays: {left:?}");
+}
+
+/// The test of a checkpoint is the test of the run that made it.
+#[test]
+fn a_checkpoint_is_tested_as_its_run_tests_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = PetalsConfig { epochs: 1, walks: 1, length: 8, updates: 1, passes: 1, ..PetalsConfig::default() };
+    config.optimiser.rate = 1e-2;
+    let engine = Engine::new(Level::Portable, Precision::F32).unwrap();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let stop = AtomicBool::new(false);
+    let report = petals(
+        &config,
+        &dir.path().join("run"),
+        RunContext {
+            gradient: &mut PlainGradient::new(1).unwrap(),
+            engine,
+            pool: &pool,
+            peak_gflops: None,
+            resume: false,
+            bundled: None,
+            start: None,
+            stop: &stop,
+            watch: &mut |_| {},
+        },
+    );
+    let report = report.unwrap().unwrap();
+    let checkpoint = Checkpoint::read(Path::new(&report.model)).unwrap();
+    let model = Model::new(&checkpoint, engine).unwrap();
+    let mut seen = 0;
+    let tested = test_petals(&model, "m", &config, &pool, &stop, &mut |event| {
+        seen += usize::from(matches!(event, Event::Testing { total: 220, .. }));
+    });
+    let tested = tested.unwrap().unwrap();
+    assert_eq!(
+        (tested.solved, tested.accuracy_true, tested.accuracy_false, tested.instances),
+        (report.solved, report.accuracy_true, report.accuracy_false, 220)
+    );
+    assert!((tested.accuracy - (tested.accuracy_true + tested.accuracy_false) / 2.0).abs() < 1e-12);
+    assert_eq!((seen, tested.inverses, tested.length, tested.walks), (220, false, 8, 1));
+    // Set before the end, it ends; a relation model is refused by name.
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(test_petals(&model, "m", &config, &pool, &stop, &mut |_| {}).unwrap(), None);
+    let meta = Metadata { updates: 1, length: 8, ..Metadata::published(Task::Relation) };
+    let relations = Model::new(&initial_weights(meta, 1).unwrap(), engine).unwrap();
+    let error = test_petals(&relations, "r.safetensors", &config, &pool, &stop, &mut |_| {}).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "r.safetensors: predicts relations, and Petals asks for entities; expected an entity model"
+    );
 }

@@ -68,6 +68,19 @@ fn passes(text: &str) -> Result<Choice, String> {
     }
 }
 
+/// The dataset called so: a name in `data`, or a directory by path.
+pub fn find_dataset(data: Option<&Path>, name: &str) -> Result<Dataset, Failure> {
+    match data {
+        Some(data) if data.join(name).is_dir() => Dataset::find(data, name).map_err(error),
+        _ if Path::new(name).is_dir() => Dataset::open(Path::new(name)).map_err(error),
+        Some(data) => Dataset::find(data, name).map_err(error),
+        None => {
+            let hint = "--data DIR has datasets by name; a dataset of your own is named by its path";
+            Err(Failure::Error(format!("{name}: no such directory; hint: {hint}")))
+        }
+    }
+}
+
 /// The datasets called so, without repetition: directories by path, names and groups in `data`.
 pub fn find_datasets(data: Option<&Path>, names: &[String]) -> Result<Vec<Dataset>, Failure> {
     let mut found: Vec<Dataset> = Vec::new();
@@ -83,17 +96,11 @@ pub fn find_datasets(data: Option<&Path>, names: &[String]) -> Result<Vec<Datase
                 }
                 members
             }
-            (Some(data), None) if data.join(name).is_dir() => vec![Dataset::find(data, name).map_err(error)?],
-            (_, None) if Path::new(name).is_dir() => vec![Dataset::open(Path::new(name)).map_err(error)?],
-            _ if Path::new(name).is_file() => {
+            _ if Path::new(name).is_file() && !data.is_some_and(|data| data.join(name).is_dir()) => {
                 let hint = "--holdout 0.1 hides a tenth of its triples and asks for them";
                 return Err(Failure::Error(format!("{name}: is a file, expected a dataset; hint: {hint}")));
             }
-            (Some(data), None) => vec![Dataset::find(data, name).map_err(error)?],
-            (None, _) => {
-                let hint = "--data DIR has datasets by name; a dataset of your own is named by its path";
-                return Err(Failure::Error(format!("{name}: no such directory; hint: {hint}")));
-            }
+            _ => vec![find_dataset(data, name)?],
         };
         for dataset in opened {
             if found.iter().all(|d| d.dir != dataset.dir) {

@@ -36,12 +36,16 @@
 
 mod config;
 mod drawing;
+mod export;
 mod run;
+mod test;
 
 pub use config::{PetalsConfig, PetalsProtocol};
 pub use run::{MARGIN, PetalsReport, petals};
 
 pub use drawing::svg;
+pub use export::{INDEX, PetalsRecord, export};
+pub use test::{PetalsTest, test_petals};
 
 use flock_graph::{NodeId, Topology, TopologyError, Triple};
 use flock_walk::{Key, WalkQuery};

@@ -23,13 +23,13 @@ use crate::config::ScheduleName;
 use crate::data::Order;
 use crate::learner::{Learner, StepFailure};
 use crate::metrics::{LogLine, MetricsLog};
+use crate::petals::test::{TestOutcome, TestSettings, Verdict, ask_all};
 use crate::petals::{PetalsConfig, PetalsInstance, PetalsProtocol, instances};
 use crate::run::{Event, Meter, RunContext, RunDir, RunningLoss, TrainError, io_error, useful_macs};
 use crate::settings::to_json;
 use crate::state;
 use flock_eval::datasets::DatasetError;
 use flock_model::checkpoint::{Checkpoint, Metadata, Task};
-use flock_model::ensemble::{Ask, Asker};
 use flock_model::init::initial_weights;
 use flock_model::model::{Model, View};
 use flock_model::step::{BaseLoss, Example, StepInput};
@@ -40,8 +40,6 @@ pub const MARGIN: f64 = 0.1;
 /// Keys that may change when a run is resumed.
 const FREE: [&str; 5] = ["threads", "until_solved", "output.dir", "output.log_every", "output.save_seconds"];
 const KIND: &str = "petals";
-/// Gives the test other walks than training.
-const TEST: u64 = 0x7465_7374;
 
 /// The result of a run.
 #[derive(Clone, Debug, Serialize)]
@@ -78,34 +76,12 @@ pub struct PetalsReport {
     pub model: String,
 }
 
-/// Result of the test of all instances.
-#[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Verdict {
-    solved: usize,
-    positive: usize,
-    negative: usize,
-}
-
-impl Verdict {
-    /// Returns the share of targets on the right side of zero.
-    fn accuracy(&self, instances: usize) -> f64 {
-        (self.positive + self.negative) as f64 / (2 * instances.max(1)) as f64
-    }
-}
-
 /// The epoch that is kept, with its weights.
 #[derive(Clone, Debug)]
 struct ChosenEpoch {
     epoch: u64,
     accuracy: f64,
     weights: Vec<f32>,
-}
-
-/// How a test ended.
-enum TestOutcome {
-    Done(Verdict),
-    Unsolved,
-    Stopped,
 }
 
 /// The part of the training state that is not arrays.
@@ -397,32 +373,10 @@ impl<'a, 's> PetalsRun<'a, 's> {
     fn test(&mut self, weights: &[f32], passes: u32, all_or_nothing: bool) -> Result<TestOutcome, TrainError> {
         let tested = self.learner.parameters.with_values(weights.to_vec());
         let model = Model::new(&Checkpoint::new(tested)?, self.context.engine)?;
-        let c = self.config;
-        // Published: two rows with their own walks, as in training. Else both targets are read from
-        // one row.
-        let rows = if c.protocol == PetalsProtocol::Published { 2 } else { 1 };
-        let mut verdict = Verdict { solved: 0, positive: 0, negative: 0 };
-        for (i, (instance, topology)) in self.instances.iter().zip(self.topologies).enumerate() {
-            let asker = Asker::new(&model, View { topology, mask: None }, self.context.pool);
-            let mut scores = Vec::new();
-            for row in 0..rows {
-                let ask = Ask { walks: c.walks, passes, seed: c.seed ^ (TEST + row), options: model.walk_options() };
-                scores.extend(asker.ask(&[instance.query()], ask)?);
-            }
-            let (first, last) = (&scores[0], &scores[scores.len() - 1]);
-            let (yes, no) = (first.of(instance.target_true).logit, last.of(instance.target_false).logit);
-            verdict.solved += usize::from(yes - no > MARGIN);
-            verdict.positive += usize::from(yes > 0.0);
-            verdict.negative += usize::from(no < 0.0);
-            (self.context.watch)(Event::Testing { done: i + 1, total: self.instances.len() });
-            if all_or_nothing && verdict.solved <= i {
-                return Ok(TestOutcome::Unsolved);
-            }
-            if self.context.stop.load(Ordering::Relaxed) {
-                return Ok(TestOutcome::Stopped);
-            }
-        }
-        Ok(TestOutcome::Done(verdict))
+        let PetalsConfig { protocol, walks, seed, .. } = *self.config;
+        let settings = TestSettings { protocol, walks, passes, seed, all_or_nothing };
+        let all = (self.instances, self.topologies);
+        ask_all(&model, all, settings, self.context.pool, self.context.stop, &mut *self.context.watch)
     }
 
     fn save(&mut self) -> Result<(), TrainError> {

@@ -108,6 +108,14 @@ pub enum TrainError {
         /// The file.
         file: &'static str,
     },
+    /// The directory has a file that would stand among those to be written.
+    #[error("{dir}: has {file}, expected a directory that is new or empty")]
+    Occupied {
+        /// The directory.
+        dir: String,
+        /// The file.
+        file: String,
+    },
     /// Another process is using the directory.
     #[error("{dir}: another run is writing there")]
     Locked {
@@ -130,6 +138,7 @@ impl TrainError {
             TrainError::OtherGraph { .. } => TrainRemedy::SameGraphs,
             TrainError::NoState { .. } => TrainRemedy::StartNew,
             TrainError::Foreign { .. } => TrainRemedy::OtherDirectory,
+            TrainError::Occupied { .. } => TrainRemedy::NewDirectory,
             TrainError::Locked { .. } => TrainRemedy::Wait,
             _ => return None,
         })
