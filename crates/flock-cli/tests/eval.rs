@@ -107,6 +107,47 @@ fn a_cut_off_run_goes_on() {
     assert_eq!(place.run(&[&many[..], &["--fresh"]].concat()).code, Some(0));
 }
 
+/// Three seeds: a row with mean and deviation, a JSON object per seed, ranks with a seed; one seed looks as it always did.
+#[test]
+fn several_seeds_have_a_mean_and_a_deviation() {
+    let place = place();
+    let seeds = |args: &[&'static str]| eval(&[args, &["--seed", "4", "--seeds", "3"]].concat());
+    let list = place.run(&seeds(&["Toy", "--json", "--out", "r.json", "--ranks", "r.tsv"])).json_text();
+    let runs = list.as_array().unwrap();
+    let mrr = |e: &Value| e["mrr"].as_f64().unwrap();
+    assert_eq!(runs.iter().map(|e| &e["protocol"]["seed"]).collect::<Vec<_>>(), [4, 5, 6]);
+    let mean = runs.iter().map(mrr).sum::<f64>() / 3.0;
+    let deviation = (runs.iter().map(|e| (mrr(e) - mean).powi(2)).sum::<f64>() / 2.0).sqrt();
+    for e in runs {
+        let (found, over) = (&e["over_seeds"]["mean"]["mrr"], &e["over_seeds"]["deviation"]["mrr"]);
+        assert!((found.as_f64().unwrap() - mean).abs() < 1e-12 && (over.as_f64().unwrap() - deviation).abs() < 1e-12);
+    }
+    let alone = place.run(&eval(&["Toy", "--json", "--seed", "5", "--ranks", "one.tsv"])).json_text();
+    assert_eq!((&alone[0]["mrr"], &alone[0]["sides"]), (&runs[1]["mrr"], &runs[1]["sides"]));
+    assert!(alone[0].get("over_seeds").is_none());
+    let header = |file: &str| std::fs::read_to_string(place.path(file)).unwrap().lines().next().unwrap().to_string();
+    assert_eq!(header("r.tsv"), header("one.tsv") + "\tseed");
+    // The seeds are the same ones: every question is level. Against one seed their mean counts.
+    let same = place.run(&seeds(&["Toy", "--against", "r.tsv"])).ok();
+    assert!(same.contains("+0.0000 to +0.0000"), "{same}");
+    let one = place.run(&seeds(&["Toy", "--against", "one.tsv"])).ok();
+    assert!(one.contains(&format!("{mean:.4}")) && one.contains(&format!("{:.4}", mrr(&runs[1]))), "{one}");
+
+    let csv = place.run(&seeds(&["Toy", "Metafam", "--output", "csv"])).out;
+    let lines: Vec<&str> = csv.lines().collect();
+    let titles =
+        "dataset,task,queries,n,P,seeds,MRR,MRR ±,Hits@1,Hits@1 ±,Hits@3,Hits@3 ±,Hits@10,Hits@10 ±,coverage,seconds";
+    assert_eq!(lines[0], titles);
+    assert!(lines[1].starts_with(&format!("Toy,entity,12,1,2,3,{mean:.4},{deviation:.4},")), "{csv}");
+    assert!(lines[3].starts_with("mean (2),entity,,,,3,"), "{csv}");
+    let jsonl = place.run(&seeds(&["Toy", "--output", "jsonl"])).json();
+    assert_eq!((jsonl.len(), &jsonl[0]["seeds"]), (1, &3.into()));
+    assert!((jsonl[0]["mrr_deviation"].as_f64().unwrap() - deviation).abs() < 1e-12);
+    place.write("p.csv", "dataset,split,flock_mrr\nToy,other,0.5\n");
+    let beside = place.run(&seeds(&["Toy", "--compare", "p.csv"])).out;
+    assert!(beside.contains(&format!("{mean:.3} ± {deviation:.3}")), "{beside}");
+}
+
 #[test]
 fn tables_comparisons_and_warnings() {
     let place = place();

@@ -377,6 +377,76 @@ fn petals_are_trained_tested_and_drawn() {
     ok(place.run(&["petals", "--svg", "one.svg"]));
     assert!(std::fs::read_to_string(place.path("one.svg")).unwrap().starts_with("<svg"));
     assert!(!place.path("runs").exists());
+
+    // The checkpoint alone gives what the run found. It was trained with inverse types, so it is tested with them.
+    let how = ["petals", "--model", "out/last.safetensors", "--seed", "3", "--walks", "1", "--passes", "1"];
+    let test = &ok(place.run(&[&how[..], &["--json"]].concat())).json()[0];
+    for key in ["solved", "instances", "accuracy_true", "accuracy_false", "seed", "passes"] {
+        assert_eq!(test[key], report[key], "{key}: {test}");
+    }
+    assert_eq!((&test["inverses"], &test["length"]), (&true.into(), &6.into()));
+    let said = ok(place.run(&how)).out;
+    assert!(said.starts_with("Petals, seed 3, test of out/last.safetensors in "), "{said}");
+    assert!(said.contains(" of 220 (P = 1)\n") && said.contains("  inverse types    with, as the model"), "{said}");
+    let refused = place.run(&["petals", "--model", "relation.safetensors"]);
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.err.starts_with("error: relation.safetensors: predicts relations, and Petals asks"), "{refused:?}");
+    assert_eq!(place.run(&["petals", "--model", "entity.safetensors", "--epochs", "2"]).code, Some(2));
+}
+
+#[test]
+fn petals_are_exported_as_graphs_that_can_be_asked() {
+    let place = Place::new();
+    let said = ok(place.run(&["petals", "--export", "g", "--seed", "2"])).out;
+    assert!(
+        said.starts_with("Petals, seed 2: 220 graphs in g\n") && said.contains("flock-kg predict g/000.tsv b0 r0 '?'")
+    );
+    let model = ["--model", "entity.safetensors", "--json"];
+    let asked = ok(place.run(&[&["predict", "g/000.tsv", "b0", "r0", "?"], &model[..]].concat()));
+    assert!(asked.out.contains("\"p1_a1\""), "{}", asked.out);
+    let refused = place.run(&["petals", "--export", ".", "--seed", "2"]);
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.err.contains("expected a directory that is new or empty; hint: another directory"), "{refused:?}");
+}
+
+#[test]
+fn a_dataset_is_finetuned_as_published() {
+    let place = Place::new();
+    for name in ["Metafam", "Mine"] {
+        std::fs::create_dir_all(place.path(&format!("kg/{name}"))).unwrap();
+        let train: String = (0..20).map(|i| format!("e{i}\tnext\te{}\n", (i + 1) % 20)).collect();
+        place.write(&format!("kg/{name}/train.txt"), train);
+        place.write(&format!("kg/{name}/valid.txt"), "e1\tnext\te3\n");
+    }
+    let model = ["--model", "entity.safetensors", "--data", "kg", "--published"];
+    let with = |args: &[&'static str]| [&["finetune"], args, &model].concat();
+    // 20 triples in batches of 8 are 3 batches, validated after each of 3 epochs.
+    let ran = ok(place.run(&with(&["Metafam", "--out", "run", "--json"])));
+    assert_eq!((&ran.json()[0]["steps"], &ran.json()[0]["finished"]), (&9.into(), &true.into()));
+    assert!(!ran.err.contains("not as published") && ran.err.contains("step 6: validation MRR"), "{}", ran.err);
+    let ran = ok(place.run(&with(&["Metafam", "--steps", "1", "--set", "optimiser.rate=1e-4"])));
+    let notes: Vec<&str> = ran.err.lines().filter(|line| line.starts_with("note: ")).collect();
+    let want = [
+        "note: not as published: optimiser.rate = 0.0001, published is 0.0005",
+        "note: not as published: steps = 1, published is 9",
+    ];
+    assert_eq!(notes, want);
+    assert!(place.path("runs/finetune-Metafam-entity/best.safetensors").exists());
+    for (name, says) in [
+        ("Mine", "unknown dataset \"Mine\"; hint: flock-kg datasets lists all"),
+        ("Metafan", "unknown dataset \"Metafan\"; near names: Metafam; hint: flock-kg datasets lists all"),
+        ("HM_1k", "kg/HM_1k: no such directory; hint: flock-kg datasets fetch HM_1k --data DIR, or another --data"),
+    ] {
+        let refused = place.run(&with(&[name]));
+        assert_eq!((refused.code, refused.err), (Some(1), format!("error: {says}\n")));
+    }
+    // A dataset or a file of one's own by position is what --graph names.
+    for graph in ["kg/Mine", "world.tsv"] {
+        let tiny = ["--steps", "1", "--walks", "1", "--batch", "2", "--out", "own", "--model", "entity.safetensors"];
+        ok(place.run(&[&["finetune", graph], &tiny[..]].concat()));
+        std::fs::remove_dir_all(place.path("own")).unwrap();
+    }
+    assert_eq!(place.run(&["finetune", "--published", "--graph", "kg/Metafam"]).code, Some(2));
 }
 
 #[test]

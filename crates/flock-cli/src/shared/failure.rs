@@ -454,6 +454,10 @@ mod tests {
             ),
             (TrainError::NoState { dir: dir.clone() }, "; hint: leave out --resume to start a run there"),
             (TrainError::Foreign { dir: dir.clone(), file: "metrics.jsonl" }, "; hint: another directory (--out)"),
+            (
+                TrainError::Occupied { dir: dir.clone(), file: file.clone() },
+                "; hint: another directory, or remove what is there",
+            ),
             (TrainError::Locked { dir }, "; hint: wait for it, or another directory (--out)"),
             (StateError::Checksum { file }.into(), "; hint: remove it to start anew"),
             (DataError::State { found: 1, expected: 2 }.into(), "; hint: resume with the same graphs"),
