@@ -11,6 +11,7 @@ use flock_kg::eval::datasets::{Dataset, TestSet};
 use flock_kg::eval::evaluate::{self, Choice};
 use flock_kg::eval::published::PublishedSetting;
 use flock_kg::eval::results::{read, write_text};
+use flock_kg::eval::seeds::{SeedSummary, by_dataset};
 use flock_kg::eval::{EvalError, EvalSettings, Evaluation};
 use flock_kg::kernels::Engine;
 use flock_kg::model::Model;
@@ -374,8 +375,12 @@ fn densities(args: &DensityArgs) -> Result<(), Failure> {
     let system = published.systems().last().cloned().unwrap_or_default();
     let (who, ours): (String, Vec<(&str, f64)>) = match &results {
         Some(results) => {
-            let entity = results.iter().filter(|e| e.task == Task::Entity);
-            ("ours".to_string(), entity.map(|e| (e.dataset.as_str(), e.summary.all.pessimistic.mrr)).collect())
+            let entity: Vec<&Evaluation> = results.iter().filter(|e| e.task == Task::Entity).collect();
+            // Seeds of a dataset are one point.
+            let point = |runs: &Vec<&'_ Evaluation>| SeedSummary::new(runs).map(|s| s.mean.mrr);
+            let datasets = by_dataset(&entity);
+            let points = datasets.iter().filter_map(|runs| Some((runs[0].dataset.as_str(), point(runs)?)));
+            ("ours".to_string(), points.collect())
         }
         None => (system.clone(), published.mrr(&system)),
     };
