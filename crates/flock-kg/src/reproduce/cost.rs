@@ -1,11 +1,12 @@
 //! What a table or figure costs: useful work, counted before anything is done.
 
-use flock_eval::datasets::registry::{self, RegistryEntry};
+use flock_eval::datasets::registry::RegistryEntry;
 use flock_eval::datasets::{DatasetGroup, Split};
 use flock_eval::evaluate::Choice;
 use flock_model::checkpoint::{Metadata, Task};
 use flock_train::TrainConfig;
 
+use super::work::wanted;
 use super::{AblationRow, Item, ReproduceOptions};
 
 /// The graphs that an item has, and its useful work on them.
@@ -35,13 +36,10 @@ fn walks(task: Task) -> f64 {
 
 /// Counts the useful work of an item with models of the published sizes.
 pub fn cost(item: Item, options: &ReproduceOptions) -> ItemCost {
-    let is_named = |e: &&RegistryEntry| {
-        let named = |name: &String| *name == e.name || *name == e.group.to_string();
-        options.graphs.is_empty() || options.graphs.iter().any(named)
-    };
     let at_hand = |e: &&RegistryEntry| options.data.as_ref().is_none_or(|data| data.join(e.name).is_dir());
+    // A name that is wrong is an error when the work begins.
     let graphs: Vec<&RegistryEntry> =
-        registry::entries().iter().filter(|e| item.asks(e)).filter(is_named).filter(at_hand).collect();
+        wanted(item, &options.graphs).unwrap_or_default().into_iter().filter(at_hand).collect();
     let (task, meta) = (item.task(), Metadata::published(item.task()));
     let per_walk = 2.0 * meta.macs_per_position() as f64 * meta.length as f64 * meta.updates as f64;
     let questions = |e: &RegistryEntry| {

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use flock_eval::datasets::registry::{self, RegistryEntry};
-use flock_eval::datasets::{Dataset, DatasetGroup};
+use flock_eval::datasets::select::select;
+use flock_eval::datasets::{Dataset, DatasetError};
 use flock_eval::evaluate::{Choice, EvalProgress};
 use flock_eval::partial::PartialRun;
 use flock_eval::results::write_text;
@@ -103,19 +104,7 @@ impl<'a> Work<'a> {
 
     /// Finds the graphs of an item: those at hand, or those of them that were named.
     pub fn graphs(&self, item: Item) -> Result<GraphsAtHand, ReproduceError> {
-        let mut wanted: Vec<&RegistryEntry> = registry::entries().iter().filter(|e| item.asks(e)).collect();
-        let only = &self.options.graphs;
-        if !only.is_empty() {
-            let is_group = |name: &str| DatasetGroup::ALL.iter().any(|g| g.to_string() == name);
-            for name in only.iter().filter(|name| !is_group(name)) {
-                if !wanted.iter().any(|e| e.name == *name) {
-                    registry::get(name).map_err(flock_eval::datasets::DatasetError::from)?;
-                    return Err(ReproduceError::OtherGraph { item, graph: name.clone() });
-                }
-            }
-            let named = |e: &&RegistryEntry| only.iter().any(|name| *name == e.name || *name == e.group.to_string());
-            wanted.retain(named);
-        }
+        let wanted = wanted(item, &self.options.graphs)?;
         let data = self.options.data.as_deref();
         let mut found = GraphsAtHand { datasets: Vec::new(), missing: Vec::new() };
         for entry in registry::entries().iter().filter(|e| item.asks(e)) {
@@ -298,6 +287,21 @@ impl<'a> Work<'a> {
     pub fn stop(&self) -> &AtomicBool {
         self.stop
     }
+}
+
+/// Returns the graphs of an item that were named, or all of them if none was.
+pub(super) fn wanted(item: Item, names: &[String]) -> Result<Vec<&'static RegistryEntry>, ReproduceError> {
+    if names.is_empty() {
+        return Ok(registry::entries().iter().filter(|e| item.asks(e)).collect());
+    }
+    // Of a group those are meant that the item has. A graph by its own name must be one of them.
+    let other = |name: &&String| registry::find(name).is_some_and(|e| !item.asks(e));
+    if let Some(graph) = names.iter().find(other) {
+        return Err(ReproduceError::OtherGraph { item, graph: graph.clone() });
+    }
+    let mut found = select(names).map_err(DatasetError::from)?;
+    found.retain(|e| item.asks(e));
+    Ok(found)
 }
 
 #[derive(Serialize, Deserialize)]
