@@ -31,6 +31,12 @@ pub fn widths_and_heads() -> Vec<(usize, usize)> {
     shapes(&all, &[(64, 4)])
 }
 
+/// Returns the factor by which weights of `inputs` inputs are smaller than those of 64, so that sums
+/// have the same size at every width.
+pub fn scale(inputs: usize) -> f32 {
+    8.0 / (inputs as f32).sqrt()
+}
+
 /// Returns `n` reproducible values, roughly uniform in ±√3·`rms`.
 pub fn noise(seed: u64, n: usize, rms: f32) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678;

@@ -138,18 +138,18 @@ impl WidthKernel for AttendBackwardKernel<'_> {
             s.out.resize(padded * D);
             // SAFETY: all buffers have `padded` columns, or `length` rows or `padded` rows of D.
             unsafe {
-                walk.attend::<M::V, D>();
+                walk.attend::<M::Full, D>();
                 transpose(&walk.weights, length, padded, &mut s.transposed);
-                product::<M::V>(length, (&s.transposed, padded), even, (&s.d, D), D, &mut s.out);
+                product::<M::Full>(length, (&s.transposed, padded), even, (&s.d, D), D, &mut s.out);
                 scatter::<D>(&s.out, w, walks, d_v);
 
                 let d_scores = &mut s.d_scores;
-                product::<M::V>(D, (&s.v_transposed, padded), even, (&s.d_transposed, padded), padded, d_scores);
+                product::<M::Full>(D, (&s.v_transposed, padded), even, (&s.d_transposed, padded), padded, d_scores);
                 softmax_backward::<M::V>(&walk.weights, d_scores, length, padded, scale(D));
-                product::<M::V>(length, (d_scores, padded), even, (&s.k, D), D, &mut s.out);
+                product::<M::Full>(length, (d_scores, padded), even, (&s.k, D), D, &mut s.out);
                 scatter::<D>(&s.out, w, walks, d_q);
                 transpose(d_scores, length, padded, &mut s.transposed);
-                product::<M::V>(length, (&s.transposed, padded), even, (&s.q, D), D, &mut s.out);
+                product::<M::Full>(length, (&s.transposed, padded), even, (&s.q, D), D, &mut s.out);
                 scatter::<D>(&s.out, w, walks, d_k);
             }
         }

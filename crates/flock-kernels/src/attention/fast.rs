@@ -8,7 +8,7 @@
 use super::{HEADS, Weights, add, scale};
 use crate::linear::outer::outer_of;
 use crate::linear::{Activation, Linear};
-use crate::simd::{Engine, F32, Mac, Vector};
+use crate::simd::{Engine, Mac, Vector};
 use crate::width::WidthKernel;
 use crate::{AlignedVec, rmsnorm};
 
@@ -121,7 +121,7 @@ impl WidthKernel for AttendKernel<'_> {
         for w in 0..walks {
             walk.take::<D>(q, k, v, w, walks);
             // SAFETY: `take` has sized the scratch.
-            unsafe { walk.attend::<M::V, D>() };
+            unsafe { walk.attend::<M::Full, D>() };
             scatter::<D>(&walk.out, w, walks, out);
         }
     }
@@ -148,15 +148,15 @@ impl WalkScratch {
     /// # Safety
     /// The rules of [`Vector`]. [`WalkScratch::take`] has been called.
     #[inline(always)]
-    pub(super) unsafe fn attend<V: Vector, const D: usize>(&mut self) {
+    pub(super) unsafe fn attend<M: Mac, const D: usize>(&mut self) {
         let length = self.v.len() / D;
         let padded = padded(length);
         let even = length.next_multiple_of(2);
         // SAFETY: `take` has given every buffer `padded` columns, or rows, or `length` rows of `v`.
         unsafe {
-            product::<V>(D, (&self.k, padded), even, (&self.q, padded), padded, &mut self.weights);
-            softmax::<V>(&mut self.weights, length, padded, scale(D));
-            product::<V>(length, (&self.weights, padded), even, (&self.v, D), D, &mut self.out);
+            product::<M>(D, (&self.k, padded), even, (&self.q, padded), padded, &mut self.weights);
+            softmax::<M::V>(&mut self.weights, length, padded, scale(D));
+            product::<M>(length, (&self.weights, padded), even, (&self.v, D), D, &mut self.out);
         }
     }
 }
@@ -167,7 +167,7 @@ impl WalkScratch {
 /// The rules of [`Vector`]. Operands have `rows` rows of at least `m` and `n` values; `n` is a width of the model
 /// or a multiple of 64.
 #[inline(always)]
-pub(super) unsafe fn product<V: Vector>(
+pub(super) unsafe fn product<M: Mac>(
     rows: usize,
     (a, a_stride): (&[f32], usize),
     m: usize,
@@ -181,7 +181,7 @@ pub(super) unsafe fn product<V: Vector>(
     let (a, b) = ((a.as_ptr().cast(), a_stride), (b.as_ptr().cast(), b_stride));
     // SAFETY: the caller's promise.
     unsafe {
-        outer_of::<F32<V>>(rows, a, m, b, n, c.as_mut_ptr(), n);
+        outer_of::<M>(rows, a, m, b, n, c.as_mut_ptr(), n);
     }
 }
 

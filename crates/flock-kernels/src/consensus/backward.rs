@@ -13,7 +13,7 @@ use super::{Gradients, Groups, Side, Weights, logit_columns, logit_slots};
 use crate::AlignedVec;
 use crate::linear::outer::{SEGMENT, outer};
 use crate::linear::{panel_columns, tile};
-use crate::simd::{Engine, F32, Mac, Vector};
+use crate::simd::{Engine, Mac, Vector};
 use crate::width::HeadsKernel;
 
 /// The parameters for nodes and types, as the backward reads them.
@@ -120,7 +120,7 @@ impl HeadsKernel for BackwardKernel<'_, '_> {
                 }
                 // SAFETY: the scratch is sized above; `groups` lists rows of `x` and `d_x` (checked in `Backward::run`).
                 unsafe {
-                    d_pooled::<M::V, D, C, H>(layer, side, s);
+                    d_pooled::<M::Full, D, C, H>(layer, side, s);
                     for i in 0..count {
                         let rows = groups.rows(first + i);
                         let next = &groups.rows[(groups.starts[first + i] as usize + AHEAD).min(groups.rows.len())..];
@@ -130,7 +130,7 @@ impl HeadsKernel for BackwardKernel<'_, '_> {
                         let d = (s.d.as_ptr().add(k * slice).cast(), D);
                         let pooled = (s.pooled.as_ptr().add(k * BATCH * D).cast(), D);
                         let to = d_w.d_value.as_mut_ptr().add(k * slice * D);
-                        outer::<F32<M::V>, C>(count, d, slice, pooled, D, to, D);
+                        outer::<M::Full, C>(count, d, slice, pooled, D, to, D);
                     }
                 }
             }
@@ -152,7 +152,7 @@ impl HeadsKernel for BackwardKernel<'_, '_> {
                 let count = SEGMENT.min(rows - p);
                 let d = (s.d_logits.as_ptr().add(p * slots).cast(), slots);
                 let x = (x.as_ptr().add(p * D).cast(), D);
-                outer::<F32<M::V>, C>(count, d, slots, x, D, s.d_table.as_mut_ptr(), D);
+                outer::<M::Full, C>(count, d, slots, x, D, s.d_table.as_mut_ptr(), D);
             }
         }
         let mut sums = [0.0; MOST_SLOTS];
@@ -172,7 +172,7 @@ const MOST_SLOTS: usize = 16;
 /// Computes `e[k] = W[k]ᵀ d[k]` of a batch of groups. Rows of `d` past the last group give rows
 /// that nothing reads.
 #[inline(always)]
-unsafe fn d_pooled<V: Vector, const D: usize, const C: usize, const H: usize>(
+unsafe fn d_pooled<M: Mac, const D: usize, const C: usize, const H: usize>(
     layer: &Backward,
     side: Side,
     s: &mut BackwardScratch,
@@ -184,13 +184,13 @@ unsafe fn d_pooled<V: Vector, const D: usize, const C: usize, const H: usize>(
         for k in 0..H {
             let w = layer.values[side as usize].as_ptr().add(k * slice * D);
             let (d, to) = (s.d.as_ptr().add(k * slice), s.d_pooled.as_mut_ptr().add(k * BATCH * D));
-            for n0 in (0..D).step_by(C * V::LANES) {
+            for n0 in (0..D).step_by(C * M::V::LANES) {
                 for i in (0..BATCH).step_by(R) {
-                    let mut acc = [[V::zero(); C]; R];
-                    tile::<F32<V>, R, C>(&mut acc, slice, d.add(i * D).cast(), D, w.add(n0 * slice).cast());
+                    let mut acc = [[M::V::zero(); C]; R];
+                    tile::<M, R, C>(&mut acc, slice, d.add(i * D).cast(), D, w.add(n0 * slice).cast());
                     for r in 0..R {
                         for c in 0..C {
-                            acc[r][c].store(to.add((i + r) * D + n0 + c * V::LANES));
+                            acc[r][c].store(to.add((i + r) * D + n0 + c * M::V::LANES));
                         }
                     }
                 }
@@ -334,7 +334,7 @@ unsafe fn dot<V: Vector, const D: usize>(a: *const f32, b: *const f32) -> f32 {
 mod tests {
     use super::super::{Consensus, plain_backward};
     use super::*;
-    use crate::testing::{assert_close, engines, noise, widths_and_heads};
+    use crate::testing::{assert_close, engines, noise, scale, widths_and_heads};
 
     #[test]
     fn fast_gradients_equal_plain_ones() {
@@ -345,8 +345,8 @@ mod tests {
         for (d, h) in widths_and_heads() {
             let x = noise(2, rows * d, 1.0);
             let sizes = [d * d, d, h * d, h];
-            let parts: Vec<Vec<f32>> =
-                (0..8).map(|i| noise(20 + i as u64, sizes[i % 4], [0.15, 0.5, 0.4, 0.5][i % 4])).collect();
+            let rms = [0.15 * scale(d), 0.5, 0.4 * scale(d), 0.5];
+            let parts: Vec<Vec<f32>> = (0..8).map(|i| noise(20 + i as u64, sizes[i % 4], rms[i % 4])).collect();
             let weights = |s: usize| Weights {
                 value: &parts[4 * s],
                 value_bias: &parts[4 * s + 1],

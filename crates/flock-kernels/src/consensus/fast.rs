@@ -487,7 +487,7 @@ mod tests {
     use super::super::plain;
     use super::*;
     use crate::simd::Precision;
-    use crate::testing::{assert_close, engines, noise, shapes, widths_and_heads};
+    use crate::testing::{assert_close, engines, noise, scale, shapes, widths_and_heads};
 
     #[test]
     fn fast_equals_plain_on_uneven_groups() {
@@ -503,7 +503,8 @@ mod tests {
             let x = noise(2, rows * d, 1.0);
             let parts: Vec<Vec<f32>> = (0..2u64)
                 .flat_map(|s| {
-                    [(d * d, 0.15), (d, 0.5), (h * d, 0.4), (h, 0.5)].map(|(n, rms)| noise(20 + s + n as u64, n, rms))
+                    [(d * d, 0.15 * scale(d)), (d, 0.5), (h * d, 0.4 * scale(d)), (h, 0.5)]
+                        .map(|(n, rms)| noise(20 + s + n as u64, n, rms))
                 })
                 .collect();
             let weights = |s: usize| Weights {

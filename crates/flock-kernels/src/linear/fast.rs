@@ -143,14 +143,14 @@ mod tests {
     use super::*;
     use crate::WIDTHS;
     use crate::simd::Precision;
-    use crate::testing::{assert_close, engines, noise, shapes};
+    use crate::testing::{assert_close, engines, noise, scale, shapes};
 
     #[test]
     fn fast_equals_plain_on_odd_row_counts() {
         for engine in engines() {
             let all: Vec<_> = WIDTHS.iter().flat_map(|&d| [(d, d), (d, 2 * d), (2 * d, 2 * d), (2 * d, d)]).collect();
             for (k, n) in shapes(&all, &[(64, 64)]) {
-                let (w, b) = (noise(1, n * k, 0.125), noise(2, n, 1.0));
+                let (w, b) = (noise(1, n * k, 0.125 * scale(k)), noise(2, n, 1.0));
                 let layer = Linear::new(engine, &w, &b, k);
                 for p in shapes(&[1, 5, 6, 7, 23, 24, 25, 61], &[1]) {
                     let x = noise(3, p * k, 1.0);

@@ -1,6 +1,6 @@
 //! Vectors of sixteen lanes: AVX-512. Also pairs of bf16 products: AVX512-BF16.
 
-use super::{Kernel, Mac, Vector};
+use super::{F32, Kernel, Mac, Vector};
 use std::arch::x86_64::*;
 
 /// AVX-512: sixteen lanes.
@@ -102,6 +102,7 @@ pub struct Bf16;
 impl Mac for Bf16 {
     type V = Avx512;
     type Operand = __m512i;
+    type Full = F32<Avx512>;
     const K_PER: usize = 2;
     #[inline(always)]
     unsafe fn call<K: Kernel>(kernel: K) -> K::Out {

@@ -134,6 +134,8 @@ pub fn round_bf16(x: f32) -> f32 {
 pub trait Mac {
     type V: Vector;
     type Operand: Copy;
+    /// The same in full precision, for what is never rounded.
+    type Full: Mac<V = Self::V>;
     /// Number of inner-dimension elements in a unit.
     const K_PER: usize;
     /// Whether a row of `f32` can be used as it is, without staging.
@@ -168,6 +170,7 @@ pub struct Shared<M>(std::marker::PhantomData<M>);
 impl<M: Mac> Mac for Shared<M> {
     type V = M::V;
     type Operand = M::Operand;
+    type Full = Shared<F32<M::V>>;
     const K_PER: usize = M::K_PER;
     const DIRECT: bool = M::DIRECT;
     const SHARED: bool = true;
@@ -200,6 +203,7 @@ impl<M: Mac> Mac for Shared<M> {
 impl<V: Vector> Mac for F32<V> {
     type V = V;
     type Operand = V;
+    type Full = F32<V>;
     const K_PER: usize = 1;
     const DIRECT: bool = true;
     #[inline(always)]
@@ -231,6 +235,7 @@ impl<V: Vector> Mac for F32<V> {
 impl<V: Vector> Mac for Bf16Emulated<V> {
     type V = V;
     type Operand = V;
+    type Full = F32<V>;
     const K_PER: usize = 1;
     #[inline(always)]
     unsafe fn call<K: Kernel>(kernel: K) -> K::Out {

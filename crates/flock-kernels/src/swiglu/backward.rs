@@ -209,14 +209,14 @@ mod tests {
     use super::super::{Scratch, SwiGlu, plain_backward};
     use super::*;
     use crate::simd::Precision;
-    use crate::testing::{assert_close, engines, noise, shapes, widths};
+    use crate::testing::{assert_close, engines, noise, scale, shapes, widths};
 
     #[test]
     fn fast_gradients_equal_plain_ones() {
         for (d, engine) in widths().into_iter().flat_map(|d| engines().into_iter().map(move |e| (d, e))) {
             let f = FACTOR * d;
-            let (norm, w1, w3) = (noise(1, d, 1.0), noise(2, f * d, 0.2), noise(3, f * d, 0.2));
-            let w2 = noise(4, f * d, 0.1);
+            let (norm, w1, w3) = (noise(1, d, 1.0), noise(2, f * d, 0.2 * scale(d)), noise(3, f * d, 0.2 * scale(d)));
+            let w2 = noise(4, f * d, 0.1 * scale(d));
             let w = Weights { norm: &norm, w1: &w1, w3: &w3, w2: &w2 };
             let zeros = || [d, f * d, f * d, f * d].map(|n| vec![0.0; n]);
             for rows in shapes(&[1, 7, 48, 101], &[1]) {

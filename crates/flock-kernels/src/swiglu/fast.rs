@@ -195,14 +195,14 @@ mod tests {
     use super::super::plain;
     use super::*;
     use crate::simd::Precision;
-    use crate::testing::{assert_close, engines, noise, shapes, widths};
+    use crate::testing::{assert_close, engines, noise, scale, shapes, widths};
 
     #[test]
     fn fast_equals_plain_on_odd_row_counts() {
         for (d, engine) in widths().into_iter().flat_map(|d| engines().into_iter().map(move |e| (d, e))) {
             let f = FACTOR * d;
-            let (norm, w1, w3) = (noise(1, d, 1.0), noise(2, f * d, 0.2), noise(3, f * d, 0.2));
-            let w2 = noise(4, f * d, 0.1);
+            let (norm, w1, w3) = (noise(1, d, 1.0), noise(2, f * d, 0.2 * scale(d)), noise(3, f * d, 0.2 * scale(d)));
+            let w2 = noise(4, f * d, 0.1 * scale(d));
             let w = Weights { norm: &norm, w1: &w1, w3: &w3, w2: &w2 };
             let layer = SwiGlu::new(engine, w);
             for rows in shapes(&[1, 6, 7, 23, 24, 25, 49], &[1]) {
