@@ -123,22 +123,20 @@ pub fn compare(results: &[&Evaluation], published: &PublishedNumbers, style: Sty
 /// (the printed means) and over those of `results`, and ours. The mean over all leaves out the
 /// pretraining graphs.
 pub fn by_group(results: &[&Evaluation], published: &PublishedNumbers) -> Sheet {
-    let total = |group: DatasetGroup| group != DatasetGroup::Pretraining && group != DatasetGroup::Other;
-    let mut columns: Vec<(String, Box<dyn Fn(DatasetGroup) -> bool>)> = Vec::new();
-    for group in DatasetGroup::ALL.into_iter().filter(|g| *g != DatasetGroup::Other) {
-        columns.push((group.to_string(), Box::new(move |g| g == group)));
-    }
-    columns.push(("all but pretraining".to_string(), Box::new(total)));
+    let groups: Vec<DatasetGroup> = DatasetGroup::ALL.into_iter().filter(|g| *g != DatasetGroup::Other).collect();
+    let mut columns: Vec<(String, Vec<DatasetGroup>)> = groups.iter().map(|g| (g.to_string(), vec![*g])).collect();
+    let total = groups.iter().copied().filter(|g| *g != DatasetGroup::Pretraining).collect();
+    columns.push(("all but pretraining".to_string(), total));
     let all: Vec<(DatasetGroup, &[Option<f64>])> =
         published.datasets().filter_map(|name| Some((registry::find(name)?.group, published.row(name)?))).collect();
     // Graphs without published numbers would make means of different graphs.
     let ours: Vec<(&Evaluation, &[Option<f64>])> =
         results.iter().filter_map(|e| Some((*e, published.row(&e.dataset)?))).collect();
-    columns.retain(|(_, is_in)| ours.iter().any(|(e, _)| is_in(e.group)));
+    columns.retain(|(_, of)| ours.iter().any(|(e, _)| of.contains(&e.group)));
     let mut header = vec!["model".to_string(), "graphs".to_string()];
-    for (name, is_in) in &columns {
-        let have = ours.iter().filter(|(e, _)| is_in(e.group)).count();
-        let of = all.iter().filter(|(group, _)| is_in(*group)).count();
+    for (name, groups) in &columns {
+        let have = ours.iter().filter(|(e, _)| groups.contains(&e.group)).count();
+        let of = all.iter().filter(|(group, _)| groups.contains(group)).count();
         header.extend(published.metrics.iter().map(|m| format!("{name} ({have} of {of}) {}", m.title())));
     }
     let mean = |values: Vec<Option<f64>>| {
@@ -151,19 +149,19 @@ pub fn by_group(results: &[&Evaluation], published: &PublishedNumbers) -> Sheet 
     for (s, system) in published.systems.iter().enumerate() {
         let (mut printed, mut same) =
             (vec![system.clone(), "all".to_string()], vec![system.clone(), "these".to_string()]);
-        for (_, is_in) in &columns {
+        for (_, groups) in &columns {
             for m in 0..published.metrics.len() {
                 let at = m * systems + s;
-                printed.push(mean(all.iter().filter(|(g, _)| is_in(*g)).map(|(_, v)| v[at]).collect()));
-                same.push(mean(ours.iter().filter(|(e, _)| is_in(e.group)).map(|(_, v)| v[at]).collect()));
+                printed.push(mean(all.iter().filter(|(g, _)| groups.contains(g)).map(|(_, v)| v[at]).collect()));
+                same.push(mean(ours.iter().filter(|(e, _)| groups.contains(&e.group)).map(|(_, v)| v[at]).collect()));
             }
         }
         rows.extend([printed, same]);
     }
     let mut row = vec![self::ours(results).to_string(), "these".to_string()];
-    for (_, is_in) in &columns {
+    for (_, groups) in &columns {
         for metric in &published.metrics {
-            let of = ours.iter().filter(|(e, _)| is_in(e.group));
+            let of = ours.iter().filter(|(e, _)| groups.contains(&e.group));
             row.push(mean(of.map(|(e, _)| Some(metric.of(&e.summary.all.pessimistic))).collect()));
         }
     }

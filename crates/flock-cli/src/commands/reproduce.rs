@@ -149,11 +149,17 @@ pub fn run(args: ReproduceArgs) -> Result<(), Failure> {
             say!("stopped; the same command goes on from {}", args.out.display());
             std::process::exit(130)
         }
-        Err(ReproduceError::Eval(e)) => return Err(error(e)),
-        Err(ReproduceError::Config(e)) => return Err(error(e)),
-        Err(ReproduceError::Predictor(e)) => return Err(error(e)),
-        Err(ReproduceError::Ask(e)) => return Err(error(e)),
-        Err(ReproduceError::Training(TrainingError::Run(e))) => return Err(error(e)),
+        // Hints are looked up by the error that stands inside.
+        Err(ReproduceError::Eval(e)) => return Err(error(*e)),
+        Err(ReproduceError::Config(e)) => return Err(error(*e)),
+        Err(ReproduceError::Predictor(e)) => return Err(error(*e)),
+        Err(ReproduceError::Ask(e)) => return Err(error(*e)),
+        Err(ReproduceError::Training(e)) => {
+            return Err(match *e {
+                TrainingError::Run(e) => error(e),
+                e => error(e),
+            });
+        }
         made => made.map_err(error)?,
     };
     let files = report.write(&args.out, &command_line()).map_err(error)?;
@@ -213,7 +219,7 @@ fn list(args: &ReproduceArgs, options: &ReproduceOptions) -> Result<(), Failure>
             Some(hours) if hours < 10.0 => format!("{hours:.1}"),
             Some(hours) => format!("{hours:.0}"),
         };
-        vec![item.name().to_string(), graphs, pretrains, hours, item.work().to_string(), item.labels().to_string()]
+        vec![item.name().to_string(), item.work().to_string(), item.labels().to_string(), graphs, pretrains, hours]
     };
     let rows = Item::ALL.into_iter().map(row).collect();
     let sheet = Sheet { header: titles.map(String::from).to_vec(), rows };

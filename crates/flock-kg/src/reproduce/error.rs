@@ -58,22 +58,22 @@ pub enum ReproduceError {
     },
     /// An evaluation failed.
     #[error(transparent)]
-    Eval(#[from] EvalError),
+    Eval(Box<EvalError>),
     /// A training failed.
     #[error(transparent)]
-    Training(#[from] TrainingError),
+    Training(Box<TrainingError>),
     /// The settings of a training are wrong.
     #[error(transparent)]
-    Config(#[from] ConfigError),
+    Config(Box<ConfigError>),
     /// A checkpoint cannot be read.
     #[error(transparent)]
-    Checkpoint(#[from] CheckpointError),
+    Checkpoint(Box<CheckpointError>),
     /// The machine or the model does not do.
     #[error(transparent)]
-    Predictor(#[from] PredictorError),
+    Predictor(Box<PredictorError>),
     /// There is no model of the task.
     #[error(transparent)]
-    Ask(#[from] AskError),
+    Ask(Box<AskError>),
     /// A measurement failed.
     #[error("{0}")]
     Measure(String),
@@ -84,8 +84,28 @@ pub enum ReproduceError {
 
 impl From<DatasetError> for ReproduceError {
     fn from(e: DatasetError) -> ReproduceError {
-        ReproduceError::Eval(e.into())
+        EvalError::from(e).into()
     }
+}
+
+/// Keeps errors of other rooms in a box: they are large.
+macro_rules! boxed {
+    ($($variant:ident($error:ty);)*) => {
+        $(impl From<$error> for ReproduceError {
+            fn from(e: $error) -> ReproduceError {
+                ReproduceError::$variant(Box::new(e))
+            }
+        })*
+    };
+}
+
+boxed! {
+    Eval(EvalError);
+    Training(TrainingError);
+    Config(ConfigError);
+    Checkpoint(CheckpointError);
+    Predictor(PredictorError);
+    Ask(AskError);
 }
 
 /// What to do about it. `Display` says it in words that fit any caller; a command may name its own flags instead.

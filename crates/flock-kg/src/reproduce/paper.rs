@@ -7,6 +7,13 @@ use flock_eval::datasets::DatasetGroup;
 pub(super) const GROUPS: [DatasetGroup; 3] =
     [DatasetGroup::InductiveEr, DatasetGroup::InductiveE, DatasetGroup::Transductive];
 
+/// The graphs that figures are means over: each inductive group, and both.
+pub(super) const INDUCTIVE: [(&str, &[DatasetGroup]); 3] = [
+    ("inductive_er", &[DatasetGroup::InductiveEr]),
+    ("inductive_e", &[DatasetGroup::InductiveE]),
+    ("all inductive", &[DatasetGroup::InductiveEr, DatasetGroup::InductiveE]),
+];
+
 /// A row of tab:flock-adaptive: mean |V| and |E| of the group, mean n of the rule, MRR and Hits@10 with the rule, and with
 /// n = 128. The means of n of the first two groups stand in each other's row there, as the registry shows; they are put
 /// right here.
@@ -30,19 +37,30 @@ pub(super) const ADAPTIVE: [AdaptiveRow; 3] = [
 pub(super) const TRAINING_SPEED: [(&str, u64, f64, f64); 3] =
     [("ULTRA", 168_705, 0.117, 2.110), ("TRIX", 87_138, 0.690, 3.442), ("Flock", 801_969, 1.30, 27.89)];
 
-/// A row of tab:test-scalability (NVIDIA RTX A6000, batch 8): name, (n, P) for Flock, seconds per batch, gigabytes.
-pub(super) const INFERENCE_SPEED: [(&str, Option<(u32, u32)>, f64, f64); 11] = [
-    ("ULTRA", None, 0.073, 0.848),
-    ("TRIX", None, 0.500, 1.382),
-    ("Flock", Some((16, 1)), 1.26, 2.868),
-    ("Flock", Some((16, 2)), 1.99, 2.864),
-    ("Flock", Some((16, 4)), 3.24, 3.938),
-    ("Flock", Some((16, 8)), 5.45, 5.172),
-    ("Flock", Some((16, 16)), 9.45, 8.892),
-    ("Flock", Some((128, 1)), 1.77, 5.000),
-    ("Flock", Some((128, 2)), 2.80, 7.880),
-    ("Flock", Some((128, 4)), 5.00, 14.42),
-    ("Flock", Some((128, 8)), 10.05, 43.68),
+/// A row of tab:test-scalability (NVIDIA RTX A6000, batch 8).
+pub(super) struct InferenceRow {
+    pub model: &'static str,
+    /// (n, P) of Flock.
+    pub case: Option<(u32, u32)>,
+    /// Seconds per batch.
+    pub seconds: f64,
+    /// Gigabytes.
+    pub memory: f64,
+}
+
+/// tab:test-scalability.
+pub(super) const INFERENCE_SPEED: [InferenceRow; 11] = [
+    InferenceRow { model: "ULTRA", case: None, seconds: 0.073, memory: 0.848 },
+    InferenceRow { model: "TRIX", case: None, seconds: 0.500, memory: 1.382 },
+    InferenceRow { model: "Flock", case: Some((16, 1)), seconds: 1.26, memory: 2.868 },
+    InferenceRow { model: "Flock", case: Some((16, 2)), seconds: 1.99, memory: 2.864 },
+    InferenceRow { model: "Flock", case: Some((16, 4)), seconds: 3.24, memory: 3.938 },
+    InferenceRow { model: "Flock", case: Some((16, 8)), seconds: 5.45, memory: 5.172 },
+    InferenceRow { model: "Flock", case: Some((16, 16)), seconds: 9.45, memory: 8.892 },
+    InferenceRow { model: "Flock", case: Some((128, 1)), seconds: 1.77, memory: 5.000 },
+    InferenceRow { model: "Flock", case: Some((128, 2)), seconds: 2.80, memory: 7.880 },
+    InferenceRow { model: "Flock", case: Some((128, 4)), seconds: 5.00, memory: 14.42 },
+    InferenceRow { model: "Flock", case: Some((128, 8)), seconds: 10.05, memory: 43.68 },
 ];
 
 /// tab:synthetic-exp-results: accuracy on Petals, percent.

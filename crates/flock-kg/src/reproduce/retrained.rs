@@ -9,10 +9,9 @@ use flock_eval::Evaluation;
 use flock_eval::chart::{self, Axis, Series};
 use flock_eval::datasets::{Dataset, DatasetGroup};
 use flock_eval::sheet::Sheet;
-use flock_model::checkpoint::Task;
 use flock_train::{Settings, TrainConfig};
 
-use super::paper::GROUPS;
+use super::paper::{GROUPS, INDUCTIVE};
 use super::report::Section;
 use super::scores::group_mean;
 use super::work::{TrainedModel, Work};
@@ -339,21 +338,16 @@ pub(super) fn mix(work: &Work<'_>) -> Result<Report, ReproduceError> {
     report.say(format!("mixes grow in this order: {}", names(&train_on)));
     report.say(work.options.describe());
     report.say(graphs.describe());
-    let groups: [(&str, &dyn Fn(&Evaluation) -> bool); 3] = [
-        ("inductive_er", &|e| e.group == DatasetGroup::InductiveEr),
-        ("inductive_e", &|e| e.group == DatasetGroup::InductiveE),
-        ("all inductive", &|_| true),
-    ];
     let (mut rows, mut series) = (Vec::new(), Vec::new());
-    for (name, is_in) in groups {
-        let count = done[0].results.iter().filter(|e| is_in(e)).count();
+    for (name, groups) in INDUCTIVE {
+        let count = done[0].results.iter().filter(|e| groups.contains(&e.group)).count();
         if count == 0 {
             continue;
         }
         let mut points = Vec::new();
         for (k, r) in done.iter().enumerate() {
             let of = |value: fn(&Evaluation) -> f64| {
-                r.results.iter().filter(|e| is_in(e)).map(value).sum::<f64>() / count as f64
+                r.results.iter().filter(|e| groups.contains(&e.group)).map(value).sum::<f64>() / count as f64
             };
             let mut row = vec![name.to_string(), count.to_string(), (k + 1).to_string()];
             row.extend([of(mrr), of(hits10)].map(|x| format!("{x:.4}")));
@@ -378,7 +372,6 @@ pub(super) fn mix(work: &Work<'_>) -> Result<Report, ReproduceError> {
         chart::lines(item.title(), &report.protocol[0], &axis, &Axis::linear("MRR"), &series),
     );
     report.evaluations = done.into_iter().flat_map(|r| r.results).collect();
-    debug_assert_eq!(configs[0].task, Task::Entity);
     Ok(report)
 }
 

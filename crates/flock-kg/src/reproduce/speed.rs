@@ -7,7 +7,7 @@ use flock_eval::sheet::Sheet;
 use flock_model::bench::{self, BenchOptions, BenchReport};
 use flock_model::checkpoint::{Metadata, Task};
 
-use super::paper::{INFERENCE_SPEED, TRAINING_SPEED};
+use super::paper::{INFERENCE_SPEED, InferenceRow, TRAINING_SPEED};
 use super::report::Section;
 use super::work::Work;
 use super::{Item, Report, ReproduceError};
@@ -95,10 +95,11 @@ pub(super) fn inference(work: &Work<'_>) -> Result<Report, ReproduceError> {
     let count = |n: u32| n.to_string();
     let mut rows: Vec<Vec<String>> = INFERENCE_SPEED
         .iter()
-        .map(|(name, case, seconds, memory)| {
-            let (n, p) = case.map_or(("–".to_string(), "1".to_string()), |(n, p)| (count(n), count(p)));
-            let mut row = vec![name.to_string(), "published".to_string(), n, p];
-            row.extend([format!("{seconds:.3}"), format!("{memory:.3}"), "–".to_string()]);
+        .map(|published| {
+            let (n, p) = published.case.map_or(("–".to_string(), "1".to_string()), |(n, p)| (count(n), count(p)));
+            let mut row = vec![published.model.to_string(), "published".to_string(), n, p];
+            let [seconds, memory] = [published.seconds, published.memory].map(|x| format!("{x:.3}"));
+            row.extend([seconds, memory, "–".to_string()]);
             row
         })
         .collect();
@@ -117,9 +118,7 @@ pub(super) fn inference(work: &Work<'_>) -> Result<Report, ReproduceError> {
     report.sections.push(Section::new("", "Inference", Sheet { header: header.map(String::from).to_vec(), rows }));
 
     let published = |n: u32| -> Vec<(f64, f64)> {
-        let at = |(_, case, seconds, _): &(&str, Option<(u32, u32)>, f64, f64)| {
-            case.filter(|c| c.0 == n).map(|c| (f64::from(c.1), *seconds))
-        };
+        let at = |row: &InferenceRow| row.case.filter(|c| c.0 == n).map(|c| (f64::from(c.1), row.seconds));
         INFERENCE_SPEED.iter().filter_map(at).collect()
     };
     let mut series = Vec::new();

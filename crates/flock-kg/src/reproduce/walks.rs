@@ -2,14 +2,14 @@
 
 use flock_eval::analyse::{Trial, passes};
 use flock_eval::chart::{self, Axis, Series};
-use flock_eval::datasets::{Dataset, DatasetGroup};
+use flock_eval::datasets::Dataset;
 use flock_eval::evaluate::Choice;
 use flock_eval::sheet::Sheet;
 use flock_eval::{EvalError, EvalSettings, Evaluation, RankMetrics};
 use flock_model::checkpoint::Task;
 use serde_json::json;
 
-use super::paper::{ADAPTIVE, GROUPS};
+use super::paper::{ADAPTIVE, GROUPS, INDUCTIVE};
 use super::report::Section;
 use super::scores::group_mean;
 use super::work::Work;
@@ -141,13 +141,9 @@ pub(super) fn ensemble(work: &Work<'_>) -> Result<Report, ReproduceError> {
     report.say(graphs.describe());
     let mut series = Vec::new();
     let mut rows = Vec::new();
-    let groups: [(&str, &dyn Fn(DatasetGroup) -> bool); 3] = [
-        ("inductive_er", &|g| g == DatasetGroup::InductiveEr),
-        ("inductive_e", &|g| g == DatasetGroup::InductiveE),
-        ("all inductive", &|_| true),
-    ];
-    for (name, is_in) in groups {
-        let of: Vec<&Vec<Vec<Trial>>> = all.iter().filter(|(d, _)| is_in(d.group())).map(|(_, t)| t).collect();
+    for (name, groups) in INDUCTIVE {
+        let of: Vec<&Vec<Vec<Trial>>> =
+            all.iter().filter(|(d, _)| groups.contains(&d.group())).map(|(_, t)| t).collect();
         if of.is_empty() {
             continue;
         }

@@ -152,7 +152,7 @@ impl<'a> Work<'a> {
 
     /// Packs a checkpoint that this work made.
     pub fn open(&self, trained: &TrainedModel) -> Result<NamedModel, ReproduceError> {
-        let checkpoint = Checkpoint::read(&self.out.join(&trained.model))?;
+        let checkpoint = Checkpoint::read(self.out.join(&trained.model))?;
         Ok(NamedModel::new(&checkpoint, self.predictor.engine(), trained.model.display().to_string())?)
     }
 
