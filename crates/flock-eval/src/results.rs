@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::datasets::{DatasetGroup, Part, Split};
 use crate::error::EvalError;
 use crate::questions::AskedSide;
-use crate::seeds::SeedSummary;
-use crate::summary::RankSummary;
+use crate::summary::{RankSummary, SeedSummary};
 use flock_model::checkpoint::Task;
 use flock_model::files::write_atomically;
 

@@ -6,27 +6,15 @@
 
 use std::sync::atomic::AtomicBool;
 
-use serde::{Deserialize, Serialize};
-
 use crate::datasets::Dataset;
 use crate::error::EvalError;
 use crate::evaluate::{EvalProgress, EvalSettings, RankedEvaluation, evaluate_run};
 use crate::metrics::RankMetrics;
 use crate::partial::PartialRun;
 use crate::results::Evaluation;
+pub use crate::summary::SeedSummary;
 use flock_model::ModelName;
 use flock_model::model::Model;
-
-/// Metrics over seeds, under the published tie rule.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SeedSummary {
-    /// The seeds.
-    pub seeds: Vec<u64>,
-    /// The mean of each metric.
-    pub mean: RankMetrics,
-    /// The standard deviation of each metric, with n − 1; 0 for one seed.
-    pub deviation: RankMetrics,
-}
 
 impl SeedSummary {
     /// Summarises runs of one dataset, or of several, which then count alike for each seed. `None`

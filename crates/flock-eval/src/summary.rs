@@ -66,6 +66,17 @@ pub struct RankSummary {
     pub strata: Strata,
 }
 
+/// Metrics over seeds, under the published tie rule.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SeedSummary {
+    /// The seeds.
+    pub seeds: Vec<u64>,
+    /// The mean of each metric.
+    pub mean: RankMetrics,
+    /// The standard deviation of each metric, with n − 1; 0 for one seed.
+    pub deviation: RankMetrics,
+}
+
 impl RankSummary {
     /// Summarises the ranks of `answers`. `name` gives the name of a relation. `total` is the
     /// number of triples in the test set, of which the answers may be a sample.
