@@ -122,6 +122,39 @@ pub fn evaluate_ranked(
     evaluate_run(dataset, model, name, settings, (0, settings.seed), pool, partial, stop, watch)
 }
 
+/// What an evaluation asks, and how.
+#[derive(Debug)]
+pub struct PreparedEvaluation {
+    /// The triples to predict: all, or a sample.
+    pub set: TestSet,
+    /// How they are asked for.
+    pub ask: Ask,
+    /// Everything that the ranks depend on.
+    pub protocol: FullProtocol,
+    of: usize,
+    differences: Vec<String>,
+}
+
+/// Loads what an evaluation asks. A sample is drawn with `sample_seed`.
+pub fn prepare(
+    dataset: &Dataset,
+    model: &Model,
+    name: &ModelName,
+    settings: &EvalSettings,
+    sample_seed: u64,
+) -> Result<PreparedEvaluation, EvalError> {
+    let mut set = dataset.test_set(settings.split)?;
+    let differences = check::of_set(dataset, settings.split, &set);
+    let of = set.triples.len();
+    if let Some(limit) = settings.limit {
+        set.sample(limit, sample_seed);
+    }
+    let ask = settings.ask(dataset, model, &set);
+    let mut protocol = full_protocol(dataset, model, name, settings, &set, ask, of)?;
+    protocol.sample_seed = (set.triples.len() < of && sample_seed != settings.seed).then_some(sample_seed);
+    Ok(PreparedEvaluation { set, ask, protocol, of, differences })
+}
+
 /// One run of several on the same triples. `place` has its number and the seed that a sample is
 /// drawn with.
 pub(crate) fn evaluate_run(
@@ -136,16 +169,9 @@ pub(crate) fn evaluate_run(
     watch: &mut dyn FnMut(EvalProgress) -> bool,
 ) -> Result<RankedEvaluation, EvalError> {
     let (run, sample_seed) = place;
-    let mut set = dataset.test_set(settings.split)?;
-    let differences = check::of_set(dataset, settings.split, &set);
-    let of = set.triples.len();
-    if let Some(limit) = settings.limit {
-        set.sample(limit, sample_seed);
-    }
+    let PreparedEvaluation { set, ask, protocol, of, differences } =
+        prepare(dataset, model, name, settings, sample_seed)?;
     let task = model.meta().task;
-    let ask = settings.ask(dataset, model, &set);
-    let mut protocol = full_protocol(dataset, model, name, settings, &set, ask, of)?;
-    protocol.sample_seed = (set.triples.len() < of && sample_seed != settings.seed).then_some(sample_seed);
     let questions = TestQuestions::new(task, &set);
     let total = questions.queries.len();
 

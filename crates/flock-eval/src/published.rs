@@ -8,6 +8,7 @@
 
 use std::path::Path;
 
+use crate::datasets::DatasetGroup;
 use crate::metrics::Metric;
 use crate::rows::{Separator, rows};
 use flock_model::checkpoint::Task;
@@ -66,6 +67,78 @@ impl PublishedSetting {
             PublishedSetting::FineTuned => "fine_tuned",
         }
     }
+}
+
+/// The means of tab:main-entity-result and tab:main_relation_prediction as they are printed: system, then MRR and Hits (@10 for
+/// entities, @1 for relations) of the groups inductive e,r, inductive e and transductive, of all but the pretraining graphs, and of
+/// the pretraining graphs.
+type PrintedMeans = [(&'static str, [Option<[f64; 2]>; 5]); 3];
+
+const ENTITY_ZERO_SHOT: PrintedMeans = [
+    ("ultra", [Some([0.345, 0.513]), Some([0.431, 0.566]), Some([0.312, 0.458]), Some([0.366, 0.518]), None]),
+    ("trix", [Some([0.368, 0.540]), Some([0.455, 0.592]), Some([0.339, 0.500]), Some([0.390, 0.548]), None]),
+    ("flock", [Some([0.369, 0.554]), Some([0.456, 0.604]), Some([0.340, 0.509]), Some([0.391, 0.560]), None]),
+];
+
+const ENTITY_FINE_TUNED: PrintedMeans = [
+    (
+        "ultra",
+        [Some([0.397, 0.556]), Some([0.440, 0.582]), Some([0.379, 0.543]), Some([0.408, 0.562]), Some([0.407, 0.568])],
+    ),
+    (
+        "trix",
+        [Some([0.401, 0.556]), Some([0.459, 0.595]), Some([0.390, 0.558]), Some([0.418, 0.569]), Some([0.415, 0.564])],
+    ),
+    (
+        "flock",
+        [Some([0.417, 0.576]), Some([0.473, 0.619]), Some([0.383, 0.544]), Some([0.427, 0.582]), Some([0.415, 0.561])],
+    ),
+];
+
+const RELATION_ZERO_SHOT: PrintedMeans = [
+    ("ultra", [Some([0.785, 0.691]), Some([0.714, 0.590]), Some([0.629, 0.507]), Some([0.724, 0.613]), None]),
+    ("trix", [Some([0.842, 0.770]), Some([0.756, 0.611]), Some([0.752, 0.647]), Some([0.792, 0.687]), None]),
+    ("flock", [Some([0.898, 0.846]), Some([0.864, 0.782]), Some([0.873, 0.813]), Some([0.881, 0.817]), None]),
+];
+
+const RELATION_FINE_TUNED: PrintedMeans = [
+    (
+        "ultra",
+        [Some([0.823, 0.741]), Some([0.716, 0.591]), Some([0.707, 0.608]), Some([0.759, 0.659]), Some([0.876, 0.817])],
+    ),
+    (
+        "trix",
+        [Some([0.850, 0.785]), Some([0.759, 0.615]), Some([0.785, 0.693]), Some([0.804, 0.706]), Some([0.879, 0.797])],
+    ),
+    (
+        "flock",
+        [Some([0.929, 0.889]), Some([0.887, 0.808]), Some([0.897, 0.844]), Some([0.907, 0.851]), Some([0.977, 0.959])],
+    ),
+];
+
+/// Returns the mean of a system over the graphs of a group, or over all but the pretraining graphs, as the paper prints it: MRR, and
+/// Hits@10 for entities or Hits@1 for relations.
+pub fn printed_mean(
+    task: Task,
+    setting: PublishedSetting,
+    system: &str,
+    group: Option<DatasetGroup>,
+) -> Option<[f64; 2]> {
+    let table = match (task, setting) {
+        (Task::Entity, PublishedSetting::ZeroShot) => &ENTITY_ZERO_SHOT,
+        (Task::Entity, PublishedSetting::FineTuned) => &ENTITY_FINE_TUNED,
+        (Task::Relation, PublishedSetting::ZeroShot) => &RELATION_ZERO_SHOT,
+        (Task::Relation, PublishedSetting::FineTuned) => &RELATION_FINE_TUNED,
+    };
+    let column = match group {
+        Some(DatasetGroup::InductiveEr) => 0,
+        Some(DatasetGroup::InductiveE) => 1,
+        Some(DatasetGroup::Transductive) => 2,
+        None => 3,
+        Some(DatasetGroup::Pretraining) => 4,
+        Some(DatasetGroup::Other) => return None,
+    };
+    table.iter().find(|(name, _)| *name == system).and_then(|(_, means)| means[column])
 }
 
 /// Published numbers of several systems on many datasets.

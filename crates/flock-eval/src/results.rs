@@ -117,6 +117,18 @@ pub struct Evaluation {
     pub protocol: FullProtocol,
 }
 
+impl Evaluation {
+    /// Returns the MRR under the published tie rule.
+    pub fn mrr(&self) -> f64 {
+        self.summary.all.pessimistic.mrr
+    }
+
+    /// Returns Hits@10 under the published tie rule.
+    pub fn hits10(&self) -> f64 {
+        self.summary.all.pessimistic.hits10
+    }
+}
+
 /// Writes a list of results as JSON. The file appears whole or not at all.
 pub fn write(path: &Path, results: &[Evaluation]) -> Result<(), EvalError> {
     let mut text = serde_json::to_string_pretty(results).expect("string keys and plain values");

@@ -195,12 +195,13 @@ pub fn synthetic_graph(entities: u32, relations: u32, triples: usize, seed: u64)
     Topology::build(entities, relations, all.into_iter().collect()).unwrap_or_else(|e| panic!("synthetic graph: {e}"))
 }
 
-/// Runs the benchmark; `progress` is told what is being measured.
-pub fn run(options: BenchOptions, progress: &mut dyn FnMut(&str)) -> Result<BenchReport, String> {
+/// Runs the benchmark; `progress` is told what is being measured, and ends it by returning false.
+pub fn run(options: BenchOptions, progress: &mut dyn FnMut(&str) -> bool) -> Result<BenchReport, String> {
+    let mut progress = |what: &str| if progress(what) { Ok(()) } else { Err("stopped".to_string()) };
     let level = Level::detect()?;
     let threads = options.threads.max(1);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(|e| e.to_string())?;
-    progress("synthetic graph");
+    progress("synthetic graph")?;
     // FB15k237: 14,541 entities, 237 relations, 272,115 training triples.
     let graph = synthetic_graph(14_541, 237, 272_115, 1);
 
@@ -212,9 +213,9 @@ pub fn run(options: BenchOptions, progress: &mut dyn FnMut(&str)) -> Result<Benc
         }
         peaks
     };
-    progress("multiply-add peak");
+    progress("multiply-add peak")?;
     measure_peak();
-    progress("walks");
+    progress("walks")?;
     let walk_moves_per_s_1t = bench_moves(&graph, options.time.as_secs_f64());
 
     let checkpoint = initial_weights(options.model, 0).map_err(|e| e.to_string())?;
@@ -223,7 +224,7 @@ pub fn run(options: BenchOptions, progress: &mut dyn FnMut(&str)) -> Result<Benc
     for precision in [Precision::F32, Precision::Bf16] {
         let Some(engine) = Engine::new(level, precision) else { continue };
         if options.train {
-            progress(&format!("training step {precision}, n = 16"));
+            progress(&format!("training step {precision}, n = 16"))?;
             train.push(train_row(&checkpoint, engine, &graph, threads, 16, options.time)?);
             measure_peak();
             continue;
@@ -231,7 +232,7 @@ pub fn run(options: BenchOptions, progress: &mut dyn FnMut(&str)) -> Result<Benc
         let model = Model::new(&checkpoint, engine).map_err(|e| e.to_string())?;
         for &(n, passes) in options.forward {
             let ensemble = if passes > 1 { format!(", P = {passes}") } else { String::new() };
-            progress(&format!("forward {precision}, n = {n}{ensemble}"));
+            progress(&format!("forward {precision}, n = {n}{ensemble}"))?;
             forward.push(forward_row(&model, &graph, &pool, n, passes, options.time)?);
             measure_peak();
         }

@@ -26,6 +26,11 @@ const FREE: [&str; 9] = [
     "validation.seed",
 ];
 
+/// Lists where a config departs from the published one. Seeds, threads, graphs and where a run works are free.
+pub fn departures(published: &TrainConfig, config: &TrainConfig) -> Vec<Difference> {
+    differences(&to_json(published), &to_json(config), &FREE)
+}
+
 /// Returns the config of the published fine-tuning on a dataset whose training graph has so many
 /// triples. `data.graphs` and `model.from` are for the caller to set.
 ///
@@ -90,7 +95,7 @@ impl PublishedRun {
         if config.minutes.is_some() && settings.get("steps").is_none() {
             config.steps = published.steps;
         }
-        let departures = differences(&to_json(&published), &to_json(&config), &FREE);
+        let departures = departures(&published, &config);
         Ok(PublishedRun { config, departures })
     }
 }

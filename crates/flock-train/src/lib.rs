@@ -30,7 +30,7 @@ mod trainer;
 mod validate;
 
 pub use config::TrainConfig;
-pub use finetuning::{PublishedRun, published_finetuning};
+pub use finetuning::{PublishedRun, departures, published_finetuning};
 pub use flock_eval::datasets::{DatasetError, Fingerprint, TrainingGraph, training_graph};
 pub use flock_model::plain::PlainGradient;
 pub use flock_model::step::{BaseLoss, Example, Gradient, Loss, StepInput, StepOutput};

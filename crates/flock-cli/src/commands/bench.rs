@@ -56,7 +56,10 @@ pub fn run(args: BenchArgs) -> Result<(), Failure> {
         forward: bench::FORWARD,
         model,
     };
-    let report = bench::run(options, &mut |what| say!("measuring: {what}"))?;
+    let report = bench::run(options, &mut |what| {
+        say!("measuring: {what}");
+        true
+    })?;
     if !args.json && args.output.format() != OutputFormat::Table {
         return facts(&args.output, &report);
     }

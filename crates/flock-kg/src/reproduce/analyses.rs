@@ -16,13 +16,18 @@ use crate::finetune::{RunOptions, run_petals};
 
 /// tab:synthetic-exp-results, and an instance as in fig:synthetic-example.
 pub(super) fn petals(work: &Work<'_>) -> Result<Report, ReproduceError> {
-    let config = PetalsConfig { seed: work.options.seed, threads: work.options.threads, ..PetalsConfig::default() };
-    let config = match work.options.steps {
-        // A step is one instance.
-        Some(steps) => PetalsConfig { epochs: steps.div_ceil(instances(config.seed).len() as u64).max(1), ..config },
-        None => config,
-    };
-    let dir = work.run_dir(&format!("petals-{}", config.seed));
+    let item = Item::Petals;
+    if work.options.steps.is_some() || work.options.minutes.is_some() {
+        let key = if work.options.steps.is_some() { "steps" } else { "minutes" };
+        return Err(ReproduceError::Setting { item, key });
+    }
+    let mut settings = work.options.training.clone();
+    if settings.get("seed").is_none() {
+        settings.put("the seed", "seed", work.options.seed);
+    }
+    let mut config = PetalsConfig::resolve(&settings)?;
+    let dir = work.run_dir("petals", &config);
+    config.threads = work.options.threads;
     work.begin("training on Petals", 0, 1);
     let watch = Box::new(|event: Event<'_>| work.tell(ReproduceEvent::Training(event)));
     let done = run_petals(&config, &dir, RunOptions { resume: false, stop: work.stop(), watch })?;
@@ -30,11 +35,15 @@ pub(super) fn petals(work: &Work<'_>) -> Result<Report, ReproduceError> {
         done.ok_or(ReproduceError::Stopped)?;
     let accuracy = 100.0 * (accuracy_true + accuracy_false) / 2.0;
 
-    let mut report = Report::new(Item::Petals);
+    let mut report = Report::new(item);
     report.say(format!(
         "trained from new weights for {} epochs, seed {}, n = {}, L = {}; tested with P = {}, each target on walks of its own",
         config.epochs, config.seed, config.walks, config.length, config.passes
     ));
+    let published = PetalsConfig { seed: config.seed, threads: config.threads, ..PetalsConfig::default() };
+    if config != published {
+        report.say("**not as published**: the settings of the run differ from the published ones");
+    }
     report.say("an instance is solved if the logit of the true target is above that of the false one by more than 0.1");
     let mut rows: Vec<Vec<String>> = PETALS
         .iter()
@@ -113,8 +122,7 @@ pub(super) fn density(work: &Work<'_>) -> Result<Report, ReproduceError> {
         let graphs = work.graphs(item)?;
         let named = work.model(Task::Entity)?;
         let results = work.evaluate_all("", named, &graphs.datasets, &work.options.eval())?;
-        let mrr = |e: &Evaluation| e.summary.all.pessimistic.mrr;
-        let ours: Vec<(&str, f64)> = results.iter().map(|e| (e.dataset.as_str(), mrr(e))).collect();
+        let ours: Vec<(&str, f64)> = results.iter().map(|e: &Evaluation| (e.dataset.as_str(), e.mrr())).collect();
         let found = densities::picture("ours", &ours, "ultra", &theirs, "zero-shot");
         report.say(named.name.to_string());
         report.say(work.options.describe());
@@ -122,7 +130,7 @@ pub(super) fn density(work: &Work<'_>) -> Result<Report, ReproduceError> {
         let note = found.note.clone().unwrap_or_default();
         sections.push(Section::new("", "Ours", found.sheet).note(note));
         report.draw("", "Ours", found.picture);
-        report.evaluations = results;
+        report.keep(results);
     }
     let found = densities::picture("flock", &published.mrr("flock"), "ultra", &theirs, "zero-shot");
     let suffix = if sections.is_empty() { "" } else { "published" };

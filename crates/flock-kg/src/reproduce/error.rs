@@ -25,12 +25,30 @@ pub enum ReproduceError {
         item: Item,
     },
     /// A graph was named that it does not use.
-    #[error("{item}: {graph} is none of its graphs")]
+    #[error("{item}: {graph} is none of its graphs, which are {}", item.graphs())]
     OtherGraph {
         /// Which one.
         item: Item,
         /// The graph.
         graph: String,
+    },
+    /// A graph was named that is not at hand.
+    #[error("{item}: {graph} is not in {data}")]
+    MissingGraph {
+        /// Which one.
+        item: Item,
+        /// The graph.
+        graph: String,
+        /// Where it was looked for.
+        data: String,
+    },
+    /// A setting of trainings was given that the item itself decides.
+    #[error("{item}: {key} is not for settings of its trainings")]
+    Setting {
+        /// Which one.
+        item: Item,
+        /// The key.
+        key: &'static str,
     },
     /// None of the graphs that it needs is at hand.
     #[error("{item} needs graphs of the paper{}", data.as_ref().map_or(String::new(), |data| format!(", and none of them is in {data}")))]
@@ -116,6 +134,8 @@ pub enum ReproduceRemedy {
     List,
     /// Name a directory that has the graphs, or fetch them.
     NameData,
+    /// Say it by the option of its own, or leave it.
+    UseOption,
     /// Do this about the evaluation.
     Eval(EvalRemedy),
     /// Do this about the training.
@@ -127,6 +147,7 @@ impl fmt::Display for ReproduceRemedy {
         match self {
             ReproduceRemedy::List => f.write_str("list the tables and figures"),
             ReproduceRemedy::NameData => f.write_str("name a directory with datasets, or fetch them first"),
+            ReproduceRemedy::UseOption => f.write_str("use the option for it, or leave it out"),
             ReproduceRemedy::Eval(remedy) => remedy.fmt(f),
             ReproduceRemedy::Train(remedy) => remedy.fmt(f),
         }
@@ -138,7 +159,8 @@ impl ReproduceError {
     pub fn remedy(&self) -> Option<ReproduceRemedy> {
         Some(match self {
             ReproduceError::Unknown(_) => ReproduceRemedy::List,
-            ReproduceError::NoGraphs { .. } => ReproduceRemedy::NameData,
+            ReproduceError::NoGraphs { .. } | ReproduceError::MissingGraph { .. } => ReproduceRemedy::NameData,
+            ReproduceError::Setting { .. } => ReproduceRemedy::UseOption,
             ReproduceError::Eval(e) => ReproduceRemedy::Eval(e.remedy()?),
             ReproduceError::Training(e) => ReproduceRemedy::Train(e.remedy()?),
             ReproduceError::Config(e) => ReproduceRemedy::Train(e.remedy()?),

@@ -10,7 +10,7 @@ use flock_model::checkpoint::Task;
 use flock_train::PublishedRun;
 
 use super::report::Section;
-use super::retrained::add_budget;
+use super::retrained::{add_budget, departures_line, given_settings};
 use super::scores::add_scores;
 use super::work::{TrainedModel, Work};
 use super::{Item, Report, ReproduceError};
@@ -19,9 +19,8 @@ use super::{Item, Report, ReproduceError};
 pub(super) fn fine_tuned(item: Item, work: &Work<'_>) -> Result<Report, ReproduceError> {
     let (graphs, task) = (work.graphs(item)?, item.task());
     let start = work.predictor.checkpoint(task)?;
-    let mut settings = work.options.training.clone();
+    let mut settings = given_settings(work, item)?;
     settings.put("the item", "task", task.to_string());
-    settings.put("the seed", "seed", work.options.seed);
     add_budget(work, &mut settings);
     // All configs are made before the first training: a setting that is wrong is found now.
     let runs: Vec<PublishedRun> = graphs
@@ -45,13 +44,7 @@ pub(super) fn fine_tuned(item: Item, work: &Work<'_>) -> Result<Report, Reproduc
     report.say(work.options.describe());
     report.say(graphs.describe());
     report.say("each graph: the published epochs, batches and batch size; 256 negatives, AdamW 5e-4; the best epoch by validation MRR");
-    let mut departures: Vec<String> =
-        runs.iter().flat_map(|run| &run.departures).map(|d| format!("{} = {}", d.key, d.new)).collect();
-    departures.sort();
-    departures.dedup();
-    if !departures.is_empty() {
-        report.say(format!("**not as published**: {}", departures.join(", ")));
-    }
+    departures_line(runs.iter().flat_map(|run| &run.departures)).into_iter().for_each(|line| report.say(line));
     let (trained, results): (Vec<TrainedModel>, Vec<Evaluation>) = done.into_iter().unzip();
     let rows = trained
         .iter()

@@ -160,6 +160,19 @@ impl Item {
         }
     }
 
+    /// Says which graphs its numbers are for.
+    pub fn graphs(self) -> &'static str {
+        match self {
+            Item::EntityZeroShot | Item::RelationZeroShot | Item::AdaptiveWalks => "all but the pretraining graphs",
+            Item::EntityFineTuned | Item::RelationFineTuned | Item::Statistics => "all",
+            Item::Ensemble | Item::PretrainingMix => "inductive_er and inductive_e",
+            Item::Ablations => "inductive_er, inductive_e, and five that are transductive",
+            Item::CaseStudy => "Metafam",
+            Item::Density => "all but Metafam and the pretraining graphs",
+            _ => "none",
+        }
+    }
+
     /// Returns the graphs that it trains on, in order, if that is not the graph that is asked.
     pub fn pretrains_on(self) -> &'static [&'static str] {
         match self {

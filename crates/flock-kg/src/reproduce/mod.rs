@@ -1,7 +1,8 @@
 //! Makes the tables and figures of the paper anew, with the published numbers beside ours.
 //!
-//! [`Item`] lists them. [`reproduce`] makes one in a directory: a [`Report`], which is written as Markdown, CSV and SVG. All work is
-//! kept below the directory (`work`), so that the same call goes on after a kill, and items share what they have in common.
+//! [`Item`] lists them. [`reproduce`] makes one in a directory: a [`Report`], which is written as
+//! Markdown, CSV and SVG. All work is kept below the directory (`work`), so that the same call goes on
+//! after a kill, and items share what they have in common.
 //!
 #![cfg_attr(feature = "bundled", doc = "```no_run")]
 #![cfg_attr(not(feature = "bundled"), doc = "```ignore")]

@@ -1,7 +1,9 @@
-//! What a reproduction comes to: sections with tables, pictures, and the protocol behind them; written as Markdown, CSV and SVG.
+//! What a reproduction comes to: tables, pictures, and the protocol behind them, written as Markdown,
+//! CSV and SVG.
 
 use std::path::{Path, PathBuf};
 
+use flock_eval::compare::caveat;
 use flock_eval::results::{self, write_text};
 use flock_eval::sheet::Sheet;
 use flock_eval::{EvalError, Evaluation};
@@ -67,6 +69,21 @@ impl Report {
 
     pub(super) fn say(&mut self, line: impl Into<String>) {
         self.protocol.push(line.into());
+    }
+
+    /// Keeps the evaluations behind the report, and says where their triples or files are not the published ones.
+    pub(super) fn keep(&mut self, evaluations: Vec<Evaluation>) {
+        let all: Vec<&Evaluation> = evaluations.iter().collect();
+        if let Some(caveat) = caveat(&all) {
+            self.say(caveat);
+        }
+        let mut differing: Vec<&str> =
+            all.iter().filter(|e| !e.differences.is_empty()).map(|e| e.dataset.as_str()).collect();
+        differing.dedup();
+        if !differing.is_empty() {
+            self.say(format!("files that are not as published: {}", differing.join(", ")));
+        }
+        self.evaluations = evaluations;
     }
 
     pub(super) fn draw(&mut self, suffix: &'static str, title: impl Into<String>, svg: String) {

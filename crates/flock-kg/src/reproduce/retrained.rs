@@ -4,18 +4,21 @@
 //! of each model.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use flock_eval::Evaluation;
 use flock_eval::chart::{self, Axis, Series};
 use flock_eval::datasets::{Dataset, DatasetGroup};
+use flock_eval::difference::Difference;
 use flock_eval::sheet::Sheet;
-use flock_train::{Settings, TrainConfig};
+use flock_train::config::WalkCount;
+use flock_train::{Settings, TrainConfig, departures};
 
 use super::paper::{GROUPS, INDUCTIVE};
 use super::report::Section;
 use super::scores::group_mean;
 use super::work::{TrainedModel, Work};
-use super::{Item, Report, ReproduceError};
+use super::{Item, PRETRAINING_MIX, Report, ReproduceError};
 
 /// A row of the ablation table: a model, and how it differs from the full one.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -54,7 +57,7 @@ impl AblationRow {
         AblationRow::DoubleLengthAndWidth,
     ];
 
-    /// The rows of the paper.
+    /// How many of them the paper has.
     pub const PAPER: usize = 7;
 
     /// Returns the name by which it is asked for.
@@ -138,22 +141,55 @@ impl fmt::Display for AblationRow {
     }
 }
 
+/// The settings of a training that an item decides itself, or takes from its own options.
+const DECIDED: [&str; 6] = ["task", "steps", "minutes", "threads", "data.graphs", "output.dir"];
+
+/// Returns the settings of trainings that the caller gave.
+pub(super) fn given_settings(work: &Work<'_>, item: Item) -> Result<Settings, ReproduceError> {
+    let mut settings = work.options.training.clone();
+    if let Some(key) = DECIDED.into_iter().find(|key| settings.get(key).is_some()) {
+        return Err(ReproduceError::Setting { item, key });
+    }
+    if settings.get("seed").is_none() {
+        settings.put("the seed", "seed", work.options.seed);
+    }
+    Ok(settings)
+}
+
+/// Says what of the trainings is not as published.
+pub(super) fn departures_line<'d>(all: impl Iterator<Item = &'d Difference>) -> Option<String> {
+    let mut lines: Vec<String> = all.map(|d| format!("{} = {}", d.key, d.new)).collect();
+    lines.sort();
+    lines.dedup();
+    (!lines.is_empty()).then(|| format!("**not as published**: {}", lines.join(", ")))
+}
+
+/// A pretraining, and where it departs from the published one besides what its row is about.
+struct Pretraining {
+    config: TrainConfig,
+    departures: Vec<Difference>,
+}
+
 /// The config of a pretraining on some graphs under the work's budget.
 fn pretraining(
     work: &Work<'_>,
-    graphs: &[std::path::PathBuf],
-    change: impl FnOnce(&mut Settings),
-) -> Result<TrainConfig, ReproduceError> {
-    let mut settings = work.options.training.clone();
+    item: Item,
+    graphs: &[PathBuf],
+    change: impl Fn(&mut Settings),
+) -> Result<Pretraining, ReproduceError> {
+    let mut settings = given_settings(work, item)?;
     settings.put(
         "the graphs at hand",
         "data.graphs",
         graphs.iter().map(|p| p.display().to_string()).collect::<Vec<_>>(),
     );
-    settings.put("the seed", "seed", work.options.seed);
     add_budget(work, &mut settings);
     change(&mut settings);
-    Ok(TrainConfig::resolve(&settings, TrainConfig::pretraining)?)
+    let config = TrainConfig::resolve(&settings, TrainConfig::pretraining)?;
+    let mut published = Settings::new();
+    change(&mut published);
+    let published = TrainConfig::resolve_in_memory(&published, TrainConfig::pretraining)?;
+    Ok(Pretraining { departures: departures(&published, &config), config })
 }
 
 /// Adds the steps or minutes of each training, if they are not the published ones.
@@ -179,8 +215,8 @@ fn describe_budget(work: &Work<'_>, config: &TrainConfig) -> String {
         (Some(steps), Some(minutes)) => format!("{steps} steps or {minutes} minutes, whichever is first"),
     };
     let walks = match config.walks.n {
-        flock_train::config::WalkCount::Fixed(n) => format!("n = {n}"),
-        flock_train::config::WalkCount::Rule(_) => {
+        WalkCount::Fixed(n) => format!("n = {n}"),
+        WalkCount::Rule(_) => {
             format!("n by the rule, {} at the training graphs' mean size", config.walks.n_train)
         }
     };
@@ -212,16 +248,8 @@ fn retrain(
     Ok(Retrained { trained, parameters: named.model.meta().num_parameters(), results })
 }
 
-fn mrr(e: &Evaluation) -> f64 {
-    e.summary.all.pessimistic.mrr
-}
-
-fn hits10(e: &Evaluation) -> f64 {
-    e.summary.all.pessimistic.hits10
-}
-
-fn names(graphs: &[std::path::PathBuf]) -> String {
-    let name = |p: &std::path::PathBuf| p.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+fn names(graphs: &[PathBuf]) -> String {
+    let name = |p: &PathBuf| p.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     graphs.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
@@ -234,16 +262,17 @@ pub(super) fn ablations(work: &Work<'_>) -> Result<Report, ReproduceError> {
         rows => rows.to_vec(),
     };
     // All configs are made before the first training: a setting that is wrong is found now.
-    let configs: Vec<TrainConfig> =
-        rows.iter().map(|row| pretraining(work, &train_on, |s| row.change(s))).collect::<Result<_, _>>()?;
+    let runs: Vec<Pretraining> =
+        rows.iter().map(|row| pretraining(work, item, &train_on, |s| row.change(s))).collect::<Result<_, _>>()?;
     let mut done = Vec::new();
-    for (i, (row, config)) in rows.iter().zip(&configs).enumerate() {
+    for (i, (row, Pretraining { config, .. })) in rows.iter().zip(&runs).enumerate() {
         let run = format!("ablation-{}", row.name());
         done.push(retrain(work, &run, row.title(), (i, rows.len()), config, &graphs.datasets)?);
     }
 
     let mut report = Report::new(item);
-    report.say(describe_budget(work, &configs[0]));
+    report.say(describe_budget(work, &runs[0].config));
+    departures_line(runs.iter().flat_map(|run| &run.departures)).into_iter().for_each(|line| report.say(line));
     report.say(format!("pretrained on {}", names(&train_on)));
     report.say(work.options.describe());
     report.say(graphs.describe());
@@ -254,18 +283,24 @@ pub(super) fn ablations(work: &Work<'_>) -> Result<Report, ReproduceError> {
         let count = done[0].results.iter().filter(|e| e.group == *group).count();
         header.extend([format!("{group} ({count}) MRR"), format!("{group} ({count}) Hits@10")]);
     }
-    header.extend(["mean of groups MRR", "against full", "steps", "minutes", "parameters"].map(String::from));
+    header.extend(
+        ["mean of groups MRR", "mean of groups Hits@10", "MRR against full", "steps", "minutes", "parameters"]
+            .map(String::from),
+    );
     let group_values = |r: &Retrained| -> Vec<[f64; 2]> {
         let of = |g: DatasetGroup| {
-            [group_mean(&r.results, g, mrr), group_mean(&r.results, g, hits10)].map(|x| x.unwrap_or(f64::NAN))
+            [group_mean(&r.results, g, Evaluation::mrr), group_mean(&r.results, g, Evaluation::hits10)]
+                .map(|x| x.unwrap_or(f64::NAN))
         };
         present.iter().map(|(_, g)| of(*g)).collect()
     };
-    let mean = |values: &[[f64; 2]]| values.iter().map(|v| v[0]).sum::<f64>() / values.len() as f64;
+    let mean_of = |values: &[[f64; 2]], m: usize| values.iter().map(|v| v[m]).sum::<f64>() / values.len() as f64;
+    let mean = |values: &[[f64; 2]]| mean_of(values, 0);
     let line = |title: &str, numbers: &str, values: &[[f64; 2]], full: f64, rest: [String; 3]| {
         let mut row = vec![title.to_string(), numbers.to_string()];
         row.extend(values.iter().flatten().map(|v| format!("{v:.3}")));
-        row.extend([format!("{:.3}", mean(values)), format!("{:+.3}", mean(values) - full)]);
+        row.extend([0, 1].map(|m| format!("{:.3}", mean_of(values, m))));
+        row.push(format!("{:+.3}", mean(values) - full));
         row.extend(rest);
         row
     };
@@ -302,7 +337,7 @@ pub(super) fn ablations(work: &Work<'_>) -> Result<Report, ReproduceError> {
         item.title(),
         chart::bars(item.title(), &report.protocol[0], "MRR, mean of groups", &series, &bars),
     );
-    report.evaluations = done.into_iter().flat_map(|r| r.results).collect();
+    report.keep(done.into_iter().flat_map(|r| r.results).collect());
     Ok(report)
 }
 
@@ -314,7 +349,7 @@ fn per_graph<'r>(what: &str, models: impl Iterator<Item = (&'r str, &'r Retraine
     let graphs = models.first().map_or(0, |(_, r)| r.results.len());
     let row = |i: usize| {
         let mut row = vec![models[0].1.results[i].dataset.clone()];
-        row.extend(models.iter().map(|(_, r)| format!("{:.3}", mrr(&r.results[i]))));
+        row.extend(models.iter().map(|(_, r)| format!("{:.3}", r.results[i].mrr())));
         row
     };
     Section::new("graphs", format!("By graph and {what}"), Sheet { header, rows: (0..graphs).map(row).collect() })
@@ -324,17 +359,20 @@ fn per_graph<'r>(what: &str, models: impl Iterator<Item = (&'r str, &'r Retraine
 pub(super) fn mix(work: &Work<'_>) -> Result<Report, ReproduceError> {
     let item = Item::PretrainingMix;
     let (graphs, train_on) = (work.graphs(item)?, work.training_graphs(item)?);
-    let configs: Vec<TrainConfig> =
-        (1..=train_on.len()).map(|k| pretraining(work, &train_on[..k], |_| {})).collect::<Result<_, _>>()?;
+    // The paper has no mix of seven of its eight graphs.
+    let is_paper = work.options.train_on.is_empty() && train_on.len() == PRETRAINING_MIX.len();
+    let sizes: Vec<usize> = (1..=train_on.len()).filter(|k| !is_paper || *k != 7).collect();
+    let runs: Vec<Pretraining> =
+        sizes.iter().map(|k| pretraining(work, item, &train_on[..*k], |_| {})).collect::<Result<_, _>>()?;
     let mut done = Vec::new();
-    for (i, config) in configs.iter().enumerate() {
-        let title = format!("{} of {} graphs", i + 1, configs.len());
-        let run = format!("mix-{}", i + 1);
-        done.push(retrain(work, &run, &title, (i, configs.len()), config, &graphs.datasets)?);
+    for (i, (k, Pretraining { config, .. })) in sizes.iter().zip(&runs).enumerate() {
+        let (title, run) = (format!("{k} of {} graphs", train_on.len()), format!("mix-{k}"));
+        done.push(retrain(work, &run, &title, (i, runs.len()), config, &graphs.datasets)?);
     }
 
     let mut report = Report::new(item);
-    report.say(describe_budget(work, &configs[0]));
+    report.say(describe_budget(work, &runs[0].config));
+    departures_line(runs.iter().flat_map(|run| &run.departures)).into_iter().for_each(|line| report.say(line));
     report.say(format!("mixes grow in this order: {}", names(&train_on)));
     report.say(work.options.describe());
     report.say(graphs.describe());
@@ -345,15 +383,15 @@ pub(super) fn mix(work: &Work<'_>) -> Result<Report, ReproduceError> {
             continue;
         }
         let mut points = Vec::new();
-        for (k, r) in done.iter().enumerate() {
+        for (k, r) in sizes.iter().zip(&done) {
             let of = |value: fn(&Evaluation) -> f64| {
                 r.results.iter().filter(|e| groups.contains(&e.group)).map(value).sum::<f64>() / count as f64
             };
-            let mut row = vec![name.to_string(), count.to_string(), (k + 1).to_string()];
-            row.extend([of(mrr), of(hits10)].map(|x| format!("{x:.4}")));
+            let mut row = vec![name.to_string(), count.to_string(), k.to_string()];
+            row.extend([of(Evaluation::mrr), of(Evaluation::hits10)].map(|x| format!("{x:.4}")));
             row.extend([r.trained.steps.to_string(), format!("{:.1}", r.trained.minutes)]);
             rows.push(row);
-            points.push(((k + 1) as f64, of(mrr)));
+            points.push((*k as f64, of(Evaluation::mrr)));
         }
         let bold = name.starts_with("all");
         series.push(Series { name: format!("{name} ({count})"), points, bold, ..Series::default() });
@@ -363,15 +401,15 @@ pub(super) fn mix(work: &Work<'_>) -> Result<Report, ReproduceError> {
     report.sections.push(Section::new("", "Means over graphs", Sheet { header, rows }).note(
         "The paper shows this as a figure without numbers: MRR rises with each of 1, 2, 3, 4, 5, 6 and 8 graphs.",
     ));
-    let titles: Vec<String> = (1..=done.len()).map(|k| format!("{k} graphs")).collect();
+    let titles: Vec<String> = sizes.iter().map(|k| format!("{k} graph{}", if *k == 1 { "" } else { "s" })).collect();
     report.sections.push(per_graph("number of pretraining graphs", titles.iter().map(String::as_str).zip(&done)));
-    let axis = Axis { ticks: (1..=done.len()).map(|k| k as f64).collect(), ..Axis::linear("pretraining graphs") };
+    let axis = Axis { ticks: sizes.iter().map(|k| *k as f64).collect(), ..Axis::linear("pretraining graphs") };
     report.draw(
         "",
         item.title(),
         chart::lines(item.title(), &report.protocol[0], &axis, &Axis::linear("MRR"), &series),
     );
-    report.evaluations = done.into_iter().flat_map(|r| r.results).collect();
+    report.keep(done.into_iter().flat_map(|r| r.results).collect());
     Ok(report)
 }
 

@@ -2,9 +2,9 @@
 
 use flock_eval::Evaluation;
 use flock_eval::chart;
-use flock_eval::compare::{Style, by_group, caveat, compare};
+use flock_eval::compare::{Style, by_group, compare};
 use flock_eval::datasets::DatasetGroup;
-use flock_eval::published::{PublishedNumbers, PublishedSetting};
+use flock_eval::published::{PublishedNumbers, PublishedSetting, printed_mean};
 
 use super::report::Section;
 use super::work::Work;
@@ -27,14 +27,9 @@ pub(super) fn zero_shot(item: Item, work: &Work<'_>) -> Result<Report, Reproduce
 pub(super) fn add_scores(report: &mut Report, results: Vec<Evaluation>, setting: PublishedSetting) {
     let published = PublishedNumbers::built_in(report.item.task(), setting);
     let all: Vec<&Evaluation> = results.iter().collect();
-    if let Some(caveat) = caveat(&all) {
-        report.say(caveat);
-    }
-    let differing: Vec<&str> = all.iter().filter(|e| !e.differences.is_empty()).map(|e| e.dataset.as_str()).collect();
-    if !differing.is_empty() {
-        report.say(format!("files that are not as published: {}", differing.join(", ")));
-    }
-    let groups = by_group(&all, &published);
+    let task = report.item.task();
+    let printed = |system: &str, group| printed_mean(task, setting, system, group);
+    let groups = by_group(&all, &published, printed);
     report.draw("", format!("{}: MRR by group", report.item.title()), bars(report, &groups.header, &groups.rows));
     let per_graph = compare(&all, &published, Style::Marked("**", "**"));
     let mut section = Section::new("", "By graph", per_graph);
@@ -50,7 +45,7 @@ pub(super) fn add_scores(report: &mut Report, results: Vec<Evaluation>, setting:
             "`all`: means over all graphs of the group, as the paper prints them; `these`: over the graphs above.",
         ),
     );
-    report.evaluations = results;
+    report.keep(results);
 }
 
 /// Draws the MRR columns of the table by group: systems and ours on these graphs.

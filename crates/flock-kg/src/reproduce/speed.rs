@@ -25,12 +25,17 @@ fn measure(work: &Work<'_>, train: bool) -> Result<BenchReport, ReproduceError> 
         forward: CASES,
         model: Metadata::published(Task::Entity),
     };
-    let mut stopped = false;
     let report = bench::run(options, &mut |what| {
-        stopped = stopped || work.check_stop().is_err();
         work.begin(what, 0, 1);
+        work.check_stop().is_ok()
     });
-    if stopped { Err(ReproduceError::Stopped) } else { report.map_err(ReproduceError::Measure) }
+    work.check_stop()?;
+    report.map_err(ReproduceError::Measure)
+}
+
+/// Megabytes of 2²⁰ bytes as gigabytes of 10⁹.
+fn gigabytes(mebibytes: f64) -> String {
+    format!("{:.3}", mebibytes * 1_048_576e-9)
 }
 
 fn about(report: &mut Report, measured: &BenchReport, threads: usize) {
@@ -67,7 +72,7 @@ pub(super) fn training(work: &Work<'_>) -> Result<Report, ReproduceError> {
     for row in &measured.train {
         let name = format!("Flock, {}", row.precision);
         let seconds = format!("{:.3}", row.ms_per_step / 1e3);
-        let memory = format!("{:.3}", row.peak_rss_mb / 1e3);
+        let memory = gigabytes(row.peak_rss_mb);
         let ratio = format!("{:.2}", row.ratio);
         rows.push(vec![name, "ours".to_string(), parameters.to_string(), seconds, memory, ratio]);
     }
@@ -110,7 +115,7 @@ pub(super) fn inference(work: &Work<'_>) -> Result<Report, ReproduceError> {
             count(row.n),
             count(row.passes),
             format!("{:.3}", row.ms_per_query * row.batch as f64 / 1e3),
-            format!("{:.3}", row.peak_rss_mb / 1e3),
+            gigabytes(row.peak_rss_mb),
             format!("{:.2}", row.ratio),
         ]);
     }

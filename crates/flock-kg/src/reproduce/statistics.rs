@@ -66,7 +66,7 @@ fn counted(dataset: &Dataset) -> Result<([u64; 3], Counts, Counts), ReproduceErr
 }
 
 fn row(entry: &RegistryEntry, numbers: &str, train: [u64; 3], valid: Counts, test: Counts) -> Vec<String> {
-    let count = |n: u64| if n == 0 { "–".to_string() } else { n.to_string() };
+    let count = |n: u64| if n == 0 && numbers == "published" { "–".to_string() } else { n.to_string() };
     let mut row = vec![entry.name.to_string(), numbers.to_string()];
     row.extend(train.map(count));
     for c in [valid, test] {

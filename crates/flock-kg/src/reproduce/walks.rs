@@ -3,7 +3,7 @@
 use flock_eval::analyse::{Trial, passes};
 use flock_eval::chart::{self, Axis, Series};
 use flock_eval::datasets::Dataset;
-use flock_eval::evaluate::Choice;
+use flock_eval::evaluate::{Choice, EvalProgress, PreparedEvaluation, prepare};
 use flock_eval::sheet::Sheet;
 use flock_eval::{EvalError, EvalSettings, Evaluation, RankMetrics};
 use flock_model::checkpoint::Task;
@@ -34,8 +34,6 @@ pub(super) fn adaptive(work: &Work<'_>) -> Result<Report, ReproduceError> {
     let options = super::ReproduceOptions { walks: Choice::Rule, ..work.options.clone() };
     report.say(format!("{}; against n = {FIXED}", options.describe()));
     report.say(graphs.describe());
-    let mrr = |e: &Evaluation| e.summary.all.pessimistic.mrr;
-    let hits = |e: &Evaluation| e.summary.all.pessimistic.hits10;
     let header = [
         "group",
         "numbers",
@@ -52,8 +50,8 @@ pub(super) fn adaptive(work: &Work<'_>) -> Result<Report, ReproduceError> {
     let (mut rows, mut bars) = (Vec::new(), Vec::new());
     for (group, paper) in GROUPS.into_iter().zip(&ADAPTIVE) {
         let mean = |of: &[Evaluation], value: &dyn Fn(&Evaluation) -> f64| group_mean(of, group, value);
-        let Some(ours) = mean(&rule, &mrr) else { continue };
-        let theirs = mean(&fixed, &mrr).unwrap_or(f64::NAN);
+        let Some(ours) = mean(&rule, &Evaluation::mrr) else { continue };
+        let at_128 = mean(&fixed, &Evaluation::mrr).unwrap_or(f64::NAN);
         let count = rule.iter().filter(|e| e.group == group).count();
         let of = |of: &[Evaluation], value: &dyn Fn(&Evaluation) -> f64| mean(of, value).unwrap_or(f64::NAN);
         rows.push(vec![
@@ -64,15 +62,15 @@ pub(super) fn adaptive(work: &Work<'_>) -> Result<Report, ReproduceError> {
             format!("{:.0}", of(&rule, &|e| e.protocol.triples as f64)),
             format!("{:.2}", of(&rule, &|e| f64::from(e.protocol.n))),
             format!("{ours:.3}"),
-            format!("{:.3}", of(&rule, &hits)),
-            format!("{theirs:.3}"),
-            format!("{:.3}", of(&fixed, &hits)),
-            format!("{:+.3}", ours - theirs),
+            format!("{:.3}", of(&rule, &Evaluation::hits10)),
+            format!("{at_128:.3}"),
+            format!("{:.3}", of(&fixed, &Evaluation::hits10)),
+            format!("{:+.3}", ours - at_128),
         ]);
         rows.push(vec![
             group.to_string(),
             "published".to_string(),
-            [23, 18, 13][GROUPS.iter().position(|g| *g == group).unwrap_or(0)].to_string(),
+            paper.graphs.to_string(),
             format!("{:.0}", paper.entities),
             format!("{:.0}", paper.triples),
             format!("{:.2}", paper.n),
@@ -82,7 +80,7 @@ pub(super) fn adaptive(work: &Work<'_>) -> Result<Report, ReproduceError> {
             format!("{:.3}", paper.fixed[1]),
             format!("{:+.3}", paper.rule[0] - paper.fixed[0]),
         ]);
-        bars.push((format!("{group} ({count})"), vec![ours, theirs]));
+        bars.push((format!("{group} ({count})"), vec![ours, at_128]));
     }
     let sheet = Sheet { header: header.map(String::from).to_vec(), rows };
     report.sections.push(
@@ -96,11 +94,11 @@ pub(super) fn adaptive(work: &Work<'_>) -> Result<Report, ReproduceError> {
             a.protocol.entities.to_string(),
             a.protocol.triples.to_string(),
             a.protocol.n.to_string(),
-            format!("{:.3}", mrr(a)),
-            format!("{:.3}", hits(a)),
-            format!("{:.3}", mrr(b)),
-            format!("{:.3}", hits(b)),
-            format!("{:+.3}", mrr(a) - mrr(b)),
+            format!("{:.3}", a.mrr()),
+            format!("{:.3}", a.hits10()),
+            format!("{:.3}", b.mrr()),
+            format!("{:.3}", b.hits10()),
+            format!("{:+.3}", a.mrr() - b.mrr()),
         ]
     };
     let header =
@@ -110,7 +108,7 @@ pub(super) fn adaptive(work: &Work<'_>) -> Result<Report, ReproduceError> {
     let series = ["by the rule".to_string(), format!("n = {FIXED}")];
     let picture = chart::bars(item.title(), &options.describe(), "MRR, mean over graphs", &series, &bars);
     report.draw("", item.title(), picture);
-    report.evaluations = rule.into_iter().chain(fixed).collect();
+    report.keep(rule.into_iter().chain(fixed).collect());
     Ok(report)
 }
 
@@ -122,7 +120,8 @@ pub(super) fn ensemble(work: &Work<'_>) -> Result<Report, ReproduceError> {
     let item = Item::Ensemble;
     let graphs = work.graphs(item)?;
     let named = work.model(Task::Entity)?;
-    let seeds: Vec<u64> = (0..u64::from(work.options.seeds.max(1))).map(|s| work.options.seed + s).collect();
+    let seeds: Vec<u64> =
+        (0..work.options.seeds.max(1)).map(|s| work.options.seed.wrapping_add(u64::from(s))).collect();
     let mut all: Vec<(&Dataset, Vec<Vec<Trial>>)> = Vec::new(); // by graph, seed and number of passes
     for (i, dataset) in graphs.datasets.iter().enumerate() {
         let mut of_seeds = Vec::new();
@@ -189,22 +188,15 @@ pub(super) fn ensemble(work: &Work<'_>) -> Result<Report, ReproduceError> {
 /// The metrics of one graph and seed after each number of passes.
 fn trials(work: &Work<'_>, dataset: &Dataset, seed: u64) -> Result<Vec<Trial>, ReproduceError> {
     let named = work.model(Task::Entity)?;
-    let settings = EvalSettings { seed, ..work.options.eval() };
-    let mut set = dataset.test_set(settings.split)?;
-    if let Some(limit) = settings.limit {
-        // The same triples for every seed of the walks, so that only those differ.
-        set.sample(limit, work.options.seed);
-    }
-    let ask = settings.ask(dataset, &named.model, &set);
-    let key = json!({
-        "model": named.name.sha256, "precision": named.name.precision, "split": settings.split, "limit": settings.limit,
-        "sample_seed": work.options.seed, "seed": seed, "n": ask.walks, "passes": PASSES,
-        "graph": dataset.protocol.walked(settings.split), "triples": set.on.topology().num_triples(),
-        "predicted": set.triples.len(),
-    });
+    let passes_of = Choice::Given(PASSES[PASSES.len() - 1]);
+    let settings = EvalSettings { seed, passes: passes_of, ..work.options.eval() };
+    // The same triples for every seed of the walks, so that only those differ.
+    let PreparedEvaluation { set, ask, protocol, .. } =
+        prepare(dataset, &named.model, &named.name, &settings, work.options.seed)?;
+    let key = json!({ "protocol": protocol, "passes": PASSES });
     work.once(&format!("passes-{}-seed{seed}", dataset.name), &key, || {
         let mut watch = |done: usize, total: usize| {
-            work.tell(ReproduceEvent::Asked(flock_eval::evaluate::EvalProgress { done, total, now: done }));
+            work.tell(ReproduceEvent::Asked(EvalProgress { done, total, now: done }));
             work.check_stop().is_ok()
         };
         match passes(&named.model, &set, ask, &PASSES, work.predictor.pool(), &mut watch) {

@@ -1,5 +1,6 @@
-//! The work behind a reproduction: graphs at hand, evaluations, trainings and other steps, each kept on disk, so that the same call
-//! goes on after a kill and two items share what they have in common.
+//! The work behind a reproduction: graphs at hand, evaluations, trainings and other steps. Each is kept
+//! on disk under everything that it depends on, so that the same call goes on after a kill, two items
+//! share what they have in common, and other settings or files never meet an old result.
 //!
 //! ```text
 //! OUT/work/ranks/   the ranks of each evaluation (a partial run that stays)
@@ -14,8 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use flock_eval::datasets::registry::{self, RegistryEntry};
 use flock_eval::datasets::select::select;
-use flock_eval::datasets::{Dataset, DatasetError};
-use flock_eval::evaluate::{Choice, EvalProgress};
+use flock_eval::datasets::{Dataset, DatasetError, Part};
+use flock_eval::evaluate::{EvalProgress, prepare};
 use flock_eval::partial::PartialRun;
 use flock_eval::results::write_text;
 use flock_eval::{EvalError, EvalSettings, Evaluation, evaluate_ranked};
@@ -63,6 +64,7 @@ pub(super) struct TrainedModel {
 pub(super) struct Work<'a> {
     pub options: &'a ReproduceOptions,
     pub predictor: Predictor,
+    data: Option<PathBuf>, // absolute: its spelling must not matter
     out: &'a Path,
     stop: &'a AtomicBool,
     watch: RefCell<&'a mut dyn FnMut(ReproduceEvent<'_>)>,
@@ -86,7 +88,11 @@ impl<'a> Work<'a> {
             let dir = out.join("work").join(part);
             fs::create_dir_all(&dir).map_err(|e| file_error(&dir, &e))?;
         }
-        Ok(Work { options, predictor: builder.build()?, out, stop, watch: RefCell::new(watch) })
+        let data = match &options.data {
+            Some(data) => Some(fs::canonicalize(data).map_err(|e| file_error(data, &e))?),
+            None => None,
+        };
+        Ok(Work { options, predictor: builder.build()?, data, out, stop, watch: RefCell::new(watch) })
     }
 
     pub fn tell(&self, event: ReproduceEvent<'_>) {
@@ -105,7 +111,7 @@ impl<'a> Work<'a> {
     /// Finds the graphs of an item: those at hand, or those of them that were named.
     pub fn graphs(&self, item: Item) -> Result<GraphsAtHand, ReproduceError> {
         let wanted = wanted(item, &self.options.graphs)?;
-        let data = self.options.data.as_deref();
+        let data = self.data.as_deref();
         let mut found = GraphsAtHand { datasets: Vec::new(), missing: Vec::new() };
         for entry in registry::entries().iter().filter(|e| item.asks(e)) {
             let dir = data.map(|data| data.join(entry.name)).filter(|dir| dir.is_dir());
@@ -113,6 +119,11 @@ impl<'a> Work<'a> {
                 Some(dir) => found.datasets.push(Dataset::open(&dir)?),
                 None => found.missing.push(entry.name),
             }
+        }
+        let absent = |name: &&String| found.missing.contains(&name.as_str());
+        if let (Some(graph), Some(data)) = (self.options.graphs.iter().find(absent), data) {
+            let data = data.display().to_string();
+            return Err(ReproduceError::MissingGraph { item, graph: graph.clone(), data });
         }
         if found.datasets.is_empty() {
             return Err(self.no_graphs(item));
@@ -126,7 +137,7 @@ impl<'a> Work<'a> {
 
     /// Finds the graphs that an item pretrains on: those named, or those of the paper that are at hand.
     pub fn training_graphs(&self, item: Item) -> Result<Vec<PathBuf>, ReproduceError> {
-        let data = self.options.data.as_deref();
+        let data = self.data.as_deref();
         let mut found = Vec::new();
         if self.options.train_on.is_empty() {
             let at_hand = |name: &&str| data.map(|data| data.join(name)).filter(|dir| dir.is_dir());
@@ -163,18 +174,11 @@ impl<'a> Work<'a> {
         dataset: &Dataset,
         settings: &EvalSettings,
     ) -> Result<Evaluation, ReproduceError> {
-        let limit = settings.limit.map_or(String::new(), |limit| format!("-limit{limit}"));
-        let name = format!(
-            "{}-{}-{}-{}-n{}-P{}-seed{}{limit}-{}.ranks",
-            dataset.name,
-            named.name.task,
-            settings.split,
-            &named.name.sha256[..12],
-            word(settings.walks),
-            word(settings.passes),
-            settings.seed,
-            named.name.precision,
-        );
+        let protocol = prepare(dataset, &named.model, &named.name, settings, settings.seed)?.protocol;
+        let (n, passes, seed) = (protocol.n, protocol.passes, protocol.seed);
+        let key = digest(&serde_json::to_value(&protocol).expect("plain values"));
+        let (task, split) = (named.name.task, settings.split);
+        let name = format!("{}-{task}-{split}-n{n}-P{passes}-seed{seed}-{key}.ranks", dataset.name);
         let path = self.out.join("work/ranks").join(name);
         let mut partial = PartialRun::open(&path, false).map_err(EvalError::from)?;
         let mut watch = |p: EvalProgress| {
@@ -227,8 +231,8 @@ impl<'a> Work<'a> {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
             Err(e) => return Err(bad(e.to_string())),
             Ok(bytes) => {
-                let kept: StepResult<T> =
-                    serde_json::from_slice(&bytes).map_err(|e| bad(format!("not the result of a step: {e}")))?;
+                let kept: StepResult<T> = serde_json::from_slice(&bytes)
+                    .map_err(|e| bad(format!("not the result of a step, remove it: {e}")))?;
                 if kept.key == *key {
                     return Ok(kept.result);
                 }
@@ -241,7 +245,7 @@ impl<'a> Work<'a> {
         Ok(done.result)
     }
 
-    /// Trains a model once. A run that was cut off goes on, and so does one that gets more steps or minutes.
+    /// Trains a model once. A run that was cut off goes on.
     pub fn train(
         &self,
         name: &str,
@@ -252,11 +256,11 @@ impl<'a> Work<'a> {
         if let Some(start) = start {
             key["start"] = json!(start.hash);
         }
-        // Threads change nothing.
+        // What the graphs have counts, not where they are. Threads change nothing.
+        let graphs: Vec<Value> = config.data.graphs.iter().map(|g| content(g)).collect::<Result<_, _>>()?;
+        key["data"]["graphs"] = Value::Array(graphs);
         key["threads"] = Value::Null;
-        let mut apart = key.clone();
-        (apart["steps"], apart["minutes"]) = (Value::Null, Value::Null);
-        let dir = self.out.join("work/runs").join(format!("{name}-{}", digest(&apart)));
+        let dir = self.out.join("work/runs").join(format!("{name}-{}", digest(&key)));
         self.once(&format!("train-{name}"), &key, || {
             let mut training = Training::new(config);
             if let Some(start) = start {
@@ -278,9 +282,10 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// Returns the directory of a training run.
-    pub fn run_dir(&self, name: &str) -> PathBuf {
-        self.out.join("work/runs").join(name)
+    /// Returns the directory of a training run with these settings.
+    pub fn run_dir(&self, name: &str, settings: &impl Serialize) -> PathBuf {
+        let key = serde_json::to_value(settings).expect("a config has string keys and plain values");
+        self.out.join("work/runs").join(format!("{name}-{}", digest(&key)))
     }
 
     /// Returns what stops the work.
@@ -301,7 +306,10 @@ pub(super) fn wanted(item: Item, names: &[String]) -> Result<Vec<&'static Regist
     }
     let mut found = select(names).map_err(DatasetError::from)?;
     found.retain(|e| item.asks(e));
-    Ok(found)
+    match found.is_empty() {
+        true => Err(ReproduceError::OtherGraph { item, graph: names.join(", ") }),
+        false => Ok(found),
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -315,12 +323,25 @@ fn digest(key: &Value) -> String {
     sha256_hex(key.to_string().as_bytes())[..8].to_string()
 }
 
-fn word(choice: Choice) -> String {
-    match choice {
-        Choice::Rule => "rule".to_string(),
-        Choice::Published => "published".to_string(),
-        Choice::Given(count) => count.to_string(),
+/// Names a graph to train on by what it has: a file, or the files of a dataset directory.
+fn content(path: &Path) -> Result<Value, ReproduceError> {
+    let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+    let hash = |path: &Path| {
+        let bytes = fs::read(path).map_err(|e| file_error(path, &e))?;
+        Ok::<_, ReproduceError>(sha256_hex(&bytes))
+    };
+    if path.is_file() {
+        return Ok(json!({ "name": name, "sha256": hash(path)? }));
     }
+    let dataset = Dataset::open(path)?;
+    let mut sums = serde_json::Map::new();
+    for part in Part::ALL {
+        let file = dataset.file(part);
+        if file.is_file() {
+            sums.insert(part.to_string(), json!(hash(&file)?));
+        }
+    }
+    Ok(json!({ "name": name, "sha256": sums }))
 }
 
 fn file_error(path: &Path, e: &std::io::Error) -> ReproduceError {
