@@ -133,9 +133,20 @@ pub fn plain_backward(
             (&mut *d.d_types, positions.ty[p] as usize),
         ];
         for (table, at) in rows {
-            table[at * width..][..width].iter_mut().zip(d_x).for_each(|(t, d)| *t += d);
+            add_row(&mut table[at * width..][..width], d_x);
         }
     }
+}
+
+/// Adds a row to a row, in pieces of constant length: training spends a few percent of its time here.
+fn add_row(to: &mut [f32], from: &[f32]) {
+    let ((to, to_end), (from, from_end)) = (to.as_chunks_mut::<16>(), from.as_chunks::<16>());
+    for (to, from) in to.iter_mut().zip(from) {
+        for c in 0..16 {
+            to[c] += from[c];
+        }
+    }
+    to_end.iter_mut().zip(from_end).for_each(|(t, f)| *t += f);
 }
 
 impl Embed {

@@ -159,8 +159,10 @@ impl UpdateBackward {
         let (known, width) = (cache.known[s], self.width);
         let ids = cache.groups[s].ids();
         let occurs = ids.partition_point(|g| (*g as usize) < known);
-        let gather = |from: &[f32]| -> Vec<f32> {
-            ids[..occurs].iter().flat_map(|g| from[*g as usize * width..][..width].iter().copied()).collect()
+        let gather = |from: &[f32]| {
+            let mut rows = Vec::with_capacity(occurs * width);
+            ids[..occurs].iter().for_each(|g| rows.extend_from_slice(&from[*g as usize * width..][..width]));
+            rows
         };
         let (x, d_y) = (gather(&cache.states[s]), gather(d_projected));
         let mut d_x = vec![0.0; x.len()];
