@@ -7,7 +7,7 @@
 //!
 //! Kernels of the published sizes have their register tiles inline. Those of other sizes share
 //! them ([`Shared`]): four times the code would take four times as long to compile, and a call for
-//! each tile costs a few percent.
+//! each tile is estimated to cost a few percent.
 
 use crate::simd::{Engine, Kernel, Mac, Shared, Vector};
 
