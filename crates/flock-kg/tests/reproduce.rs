@@ -312,5 +312,5 @@ fn wrong_wishes_are_refused_with_what_to_do() {
     assert!(missing.ends_with("nowhere: no such dataset or graph file"), "{missing}");
     dataset(data.path(), "WN18RR", false);
     let decided = refused(Item::Ablations, &|o| o.training.put("--set", "task", "relation"));
-    assert!(decided.starts_with("ablations: task is not for settings of its trainings; use the option"), "{decided}");
+    assert!(decided.starts_with("ablations: task cannot be set for its trainings; use the option"), "{decided}");
 }

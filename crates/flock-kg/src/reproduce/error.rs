@@ -43,7 +43,7 @@ pub enum ReproduceError {
         data: String,
     },
     /// A setting of trainings was given that the item itself decides.
-    #[error("{item}: {key} is not for settings of its trainings")]
+    #[error("{item}: {key} cannot be set for its trainings")]
     Setting {
         /// Which one.
         item: Item,
