@@ -73,7 +73,7 @@ def parts(out: Path) -> List[Path]:
     return sorted(out.glob("part-*.parquet"))
 
 
-def wait_for(condition: Any, seconds: float = 40.0) -> None:
+def wait_for(condition: Any, seconds: float = 120.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited in vain"
