@@ -165,7 +165,9 @@ fn own_hint(e: &(dyn Error + 'static)) -> Option<&'static str> {
     if let Some(e) = e.downcast_ref::<ReproduceError>() {
         return match e.remedy()? {
             ReproduceRemedy::List => Some("flock-kg reproduce lists all"),
-            ReproduceRemedy::UseOption => Some("of Petals --set epochs=N; of others --steps, --minutes, --threads, --train-on"),
+            ReproduceRemedy::UseOption => {
+                Some("of Petals --set epochs=N; of others --steps, --minutes, --threads, --train-on")
+            }
             ReproduceRemedy::NameData => {
                 Some("--data DIR has datasets by name; flock-kg datasets fetch brings them there")
             }
