@@ -510,6 +510,26 @@ fn import_writes_a_checkpoint() {
 }
 
 #[test]
+fn a_checkpoint_is_made_from_others() {
+    use flock_kg::model::checkpoint::Checkpoint;
+    let place = Place::new();
+    let model = "entity.safetensors";
+    let out = place.run(&["checkpoint", model, "--half", "--least-walks", "64", "--out", "half.safetensors"]).ok();
+    let (whole, half) = [model, "half.safetensors"].map(|f| Checkpoint::read(place.path(f)).unwrap()).into();
+    assert!(out.starts_with("half.safetensors: entity model, ") && out.ends_with(&format!("SHA-256 {}\n", half.hash)));
+    assert_eq!((whole.meta().n_least, half.meta().n_least), (16, 64));
+    assert_eq!(half.weights.values, whole.weights.in_half_precision().values);
+
+    // The mean of a model and itself has its weights.
+    place.run(&["checkpoint", model, model, "--out", "mean.safetensors"]).ok();
+    let mean = Checkpoint::read(place.path("mean.safetensors")).unwrap();
+    assert_eq!(mean.weights.values, whole.weights.values);
+    let ran = place.run(&["checkpoint", model, "relation.safetensors", "--out", "never.safetensors"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.err.contains("relation model") && !place.path("never.safetensors").exists(), "{ran:?}");
+}
+
+#[test]
 fn help_version_and_completions() {
     let place = Place::new();
     assert_eq!(place.run(&["--version"]).ok(), format!("flock-kg {}\n", env!("CARGO_PKG_VERSION")));

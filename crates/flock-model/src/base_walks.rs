@@ -4,7 +4,7 @@
 //! "Nearest" is by ratio: the border between `p` and `2p` is `p·√2`. That reading gives every row of the paper's
 //! table; nearest by difference gives 64 for WN18RR and 16 for two of the Wiki graphs, where the paper has 128 and 32.
 
-/// The least base walk count the rule gives.
+/// The least base walk count the published rule gives. A model may ask for more (`n_least` in its metadata).
 pub const MIN_BASE_WALKS: u32 = 16;
 /// The greatest base walk count the rule gives.
 pub const MAX_BASE_WALKS: u32 = 512;

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
+use crate::base_walks::{MAX_BASE_WALKS, MIN_BASE_WALKS};
 pub use crate::initialiser::Initialiser;
 use crate::metadata::{Metadata, Task};
 use crate::processor::{Place, ProcessorKind, ProcessorTensor, Sizes};
@@ -296,6 +297,9 @@ impl Metadata {
         }
         if self.restart_period == 0 {
             return bad("restart_period", &self.restart_period, "must be positive");
+        }
+        if !(MIN_BASE_WALKS..=MAX_BASE_WALKS).contains(&self.n_least) {
+            return bad("n_least", &self.n_least, "must be from 16 to 512");
         }
         if self.n_train == 0 {
             return bad("n_train", &self.n_train, "must be positive");

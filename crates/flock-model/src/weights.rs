@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::half::{f16_to_f32, f32_to_f16};
 use crate::metadata::Metadata;
 use crate::tensors::{ModelTensors, TensorError, TensorInfo, TensorTable, check_finite, check_shapes};
 
@@ -92,6 +93,35 @@ impl Weights {
             to[length * width..].copy_from_slice(&from[old * width..]);
         }
         Ok(short)
+    }
+
+    /// Returns the mean of several models' weights. The metadata is that of the first one.
+    ///
+    /// # Errors
+    /// No model, or models that differ in sizes, task or switches.
+    pub fn average(models: &[&Weights]) -> Result<Weights, TensorError> {
+        let bad = |field, value: String, rule| Err(TensorError::Metadata { field, value, rule });
+        let Some((first, others)) = models.split_first() else {
+            return bad("models", "none".to_string(), "must be at least one to average");
+        };
+        for other in others {
+            if other.meta.shape() != first.meta.shape() {
+                return bad("model", other.meta.described(), "must be as the first one's, to be averaged with it");
+            }
+        }
+        let mut mean = (*first).clone();
+        for (i, value) in mean.values.iter_mut().enumerate() {
+            let sum: f64 = models.iter().map(|m| f64::from(m.values[i])).sum();
+            *value = (sum / models.len() as f64) as f32;
+        }
+        Ok(mean)
+    }
+
+    /// Returns the weights that a file in half precision holds. They are infinite where half precision ends.
+    pub fn in_half_precision(&self) -> Weights {
+        let mut rounded = self.clone();
+        rounded.values.iter_mut().for_each(|v| *v = f16_to_f32(f32_to_f16(*v)));
+        rounded
     }
 
     /// Returns the table of the tensors.

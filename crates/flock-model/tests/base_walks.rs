@@ -79,6 +79,14 @@ fn every_row_of_the_paper_without_exception() {
 }
 
 #[test]
+fn a_model_may_ask_for_more_walks_on_small_graphs() {
+    let meta = Metadata { n_least: 32, ..Metadata::published(Task::Entity) };
+    for (name, nodes, triples, n) in PAPER {
+        assert_eq!(meta.base_walks(nodes, triples), n.max(32), "{name}");
+    }
+}
+
+#[test]
 fn the_border_is_at_the_square_root_of_two() {
     // With both means 1 and |V| = |E| = x, the harmonic mean is x and n = n_train·x: 1·22 < 16√2 = 22.63 < 1·23.
     let n = |x: u32| base_walks(1, 1.0, 1.0, x, x as usize);

@@ -174,12 +174,57 @@ fn only_whole_models_are_made() {
         (Metadata { updates: usize::MAX, ..meta.clone() }, "it must be between 1 and 64"),
         (Metadata { length: 1, ..meta.clone() }, "length is 1; it must be between 2 and 16384"),
         (Metadata { n_train: 0, ..meta.clone() }, "n_train is 0; it must be positive"),
+        (Metadata { n_least: 8, ..meta.clone() }, "n_least is 8; it must be from 16 to 512"),
         (Metadata { mean_nodes: f64::NAN, ..meta.clone() }, "mean_nodes is NaN; it must be positive"),
         (Metadata { width: 1024, updates: 64, ..meta.clone() }, "is more than this program loads"),
     ] {
         let error = checkpoint_of(meta, &BTreeMap::new()).unwrap_err().to_string();
         assert!(error.contains(message), "{error}");
     }
+}
+
+#[test]
+fn half_precision_halves_the_file() {
+    let mut model = checkpoint(Task::Entity);
+    // 1 + 2^-11 lies halfway between two halves, 1 and 1 + 2^-10, and goes to the even one; a bit more goes up.
+    model.weights.tensor_mut("node_init").unwrap()[..2]
+        .copy_from_slice(&[1.0 + 2f32.powi(-11), 1.0 + 1.5 * 2f32.powi(-11)]);
+    let (whole, half) = (model.to_bytes().unwrap(), model.to_half_bytes().unwrap());
+    let data = 2 * model.weights.values.len();
+    assert!(whole.len() - half.len() > data - 256 && whole.len() - half.len() < data + 256);
+    let read = Checkpoint::from_bytes("half", &half).unwrap();
+    assert_eq!(read.meta(), model.meta());
+    assert_eq!(read.tensor("node_init").unwrap()[..2], [1.0, 1.0 + 2f32.powi(-10)]);
+    // Written again it is the same file, so its weights were kept exactly.
+    assert_eq!(read.to_half_bytes().unwrap(), half);
+    assert_eq!(read.weights, model.weights.in_half_precision());
+
+    model.weights.tensor_mut("head.4.bias").unwrap()[0] = 70_000.0;
+    let error = model.to_half_bytes().unwrap_err().to_string();
+    assert!(error.starts_with("tensor `head.4.bias` has"), "{error}");
+    assert!(model.to_bytes().is_ok());
+}
+
+#[test]
+fn models_are_averaged() {
+    let (mut a, mut b) = (checkpoint(Task::Entity), checkpoint(Task::Entity));
+    a.weights.tensor_mut("node_init").unwrap()[0] = 1.0;
+    b.weights.tensor_mut("node_init").unwrap()[0] = 4.0;
+    b.weights.meta.steps = a.meta().steps + 7;
+    // The second one counts twice: (1 + 4 + 4) / 3.
+    let mean = Checkpoint::average(&[a.clone(), b.clone(), b.clone()]).unwrap();
+    assert_eq!(mean.tensor("node_init").unwrap()[0], 3.0);
+    assert_eq!(mean.tensor("type_init"), a.tensor("type_init"));
+    assert_eq!(mean.meta().steps, b.meta().steps);
+    let named = format!("mean of {}, {1}, {1}", &a.hash[..12], &b.hash[..12]);
+    assert!(mean.meta().note.as_ref().is_some_and(|note| note.ends_with(&named)));
+    assert_eq!(Checkpoint::average(std::slice::from_ref(&a)).unwrap(), a);
+
+    let other = Metadata { restart: 102, ..small(Task::Entity) };
+    let other = checkpoint_of(other.clone(), &tensors(&other)).unwrap();
+    let error = Checkpoint::average(&[a, other]).unwrap_err().to_string();
+    assert!(error.contains("restarts of walks (0.100); it must be as the first one's"), "{error}");
+    assert!(Checkpoint::average(&[]).is_err());
 }
 
 #[test]

@@ -1,12 +1,11 @@
 //! `flock-kg import`: weights from a PyTorch file.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use flock_kg::model::import::import_pth;
 
 use crate::shared::failure::{Failure, error};
-use crate::shared::table::grouped;
+use crate::shared::models::report_written;
 
 /// Arguments of `import`.
 #[derive(clap::Args, Debug)]
@@ -28,8 +27,5 @@ pub struct ImportArgs {
 pub fn run(args: ImportArgs) -> Result<(), Failure> {
     let checkpoint = import_pth(&args.from).map_err(error)?;
     let hash = checkpoint.write(&args.to).map_err(error)?;
-    let (meta, to) = (checkpoint.meta(), args.to.display());
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{to}: {} model, {} parameters, SHA-256 {hash}", meta.task, grouped(meta.num_parameters()))?;
-    Ok(out.flush()?)
+    report_written(&checkpoint, &args.to, &hash)
 }

@@ -3,6 +3,7 @@
 pub mod analyse;
 pub mod bench;
 pub mod calibrate;
+pub mod checkpoint;
 pub mod complete;
 pub mod completions;
 pub mod datasets;
@@ -30,6 +31,7 @@ use crate::shared::failure::Failure;
 use analyse::AnalyseArgs;
 use bench::BenchArgs;
 use calibrate::CalibrateArgs;
+use checkpoint::CheckpointArgs;
 use complete::CompleteArgs;
 use completions::CompletionsArgs;
 use datasets::DatasetsArgs;
@@ -92,6 +94,8 @@ pub enum Command {
     Info(InfoArgs),
     /// Turn a PyTorch checkpoint into a safetensors file
     Import(ImportArgs),
+    /// Make a checkpoint from others: averaged, in half precision, or with another walk rule
+    Checkpoint(CheckpointArgs),
     /// Show what this machine offers and test that answers come out right
     Doctor(DoctorArgs),
     /// Train a model from its beginnings on one or more graphs
@@ -131,6 +135,7 @@ impl Command {
             Command::Serve(args) => serve::run(args),
             Command::Info(args) => info::run(args),
             Command::Import(args) => import::run(args),
+            Command::Checkpoint(args) => checkpoint::run(args),
             Command::Doctor(args) => doctor::run(args),
             Command::Pretrain(args) => pretrain::run(*args),
             Command::Finetune(args) => finetune::run(*args),

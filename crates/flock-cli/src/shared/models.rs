@@ -1,15 +1,18 @@
 //! The models a command uses, those of `--model` or the built-in ones, and the threads they run on.
 
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flock_kg::Predictor;
 use flock_kg::kernels::{Engine, Precision};
+use flock_kg::model::Checkpoint;
 use flock_kg::predictor;
 pub use flock_kg::predictor::all_threads;
 
 use crate::shared::failure::{Failure, error};
 use crate::shared::parse;
+use crate::shared::table::grouped;
 
 const MODEL: &str = "Model";
 
@@ -45,6 +48,14 @@ impl ModelArgs {
 /// The engine for a precision at the level of `FLOCK_SIMD`, or else the best of this machine.
 pub fn engine(precision: Precision) -> Result<Engine, Failure> {
     predictor::engine(precision).map_err(error)
+}
+
+/// Says on standard output what was written.
+pub fn report_written(checkpoint: &Checkpoint, to: &Path, hash: &str) -> Result<(), Failure> {
+    let (meta, to) = (checkpoint.meta(), to.display());
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{to}: {} model, {} parameters, SHA-256 {hash}", meta.task, grouped(meta.num_parameters()))?;
+    Ok(out.flush()?)
 }
 
 /// A pool of so many threads, or all.

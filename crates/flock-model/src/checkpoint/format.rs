@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::checksum::{self, BLANK_CHECKSUM, CHECKSUM_KEY, checksum_holds};
 use super::error::CheckpointProblem;
-use crate::half::{bf16_to_f32, f16_to_f32};
+use crate::half::{bf16_to_f32, f16_to_f32, f32_to_f16};
 use crate::metadata::Metadata;
 use crate::tensors::{Shapes, check_finite, check_shapes};
 use crate::weights::Weights;
@@ -108,9 +108,16 @@ fn widen(dtype: Dtype, bytes: &[u8], values: &mut [f32]) -> bool {
     }
 }
 
+/// The element type of the tensors of a file.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(super) enum Element {
+    Single,
+    Half,
+}
+
 /// Writes the file's bytes. Not left to the safetensors crate, whose header lists the metadata in a
 /// random order: the bytes, and so the hash, would differ from one write to the next.
-pub(super) fn serialize(weights: &Weights) -> Vec<u8> {
+pub(super) fn serialize(weights: &Weights, element: Element) -> Vec<u8> {
     #[derive(Serialize)]
     struct Header<'a> {
         #[serde(rename = "__metadata__")]
@@ -119,11 +126,15 @@ pub(super) fn serialize(weights: &Weights) -> Vec<u8> {
         tensors: BTreeMap<&'a str, TensorInfo>,
     }
     let table = weights.table();
+    let (dtype, bytes_each) = match element {
+        Element::Single => (Dtype::F32, 4),
+        Element::Half => (Dtype::F16, 2),
+    };
     let mut end = 0;
     let mut info = |shape: &[usize], len: usize| {
         let start = end;
-        end += 4 * len;
-        TensorInfo { dtype: Dtype::F32, shape: shape.to_vec(), data_offsets: (start, end) }
+        end += bytes_each * len;
+        TensorInfo { dtype, shape: shape.to_vec(), data_offsets: (start, end) }
     };
     let header = Header {
         tensors: table.by_name().map(|t| (t.name.as_str(), info(&t.shape, t.range().len()))).collect(),
@@ -141,7 +152,11 @@ pub(super) fn serialize(weights: &Weights) -> Vec<u8> {
     bytes.extend((header.len() as u64).to_le_bytes());
     bytes.extend(header.as_bytes());
     for tensor in table.by_name() {
-        bytes.extend(weights.values[tensor.range()].iter().flat_map(|x| x.to_le_bytes()));
+        let values = weights.values[tensor.range()].iter();
+        match element {
+            Element::Single => bytes.extend(values.flat_map(|x| x.to_le_bytes())),
+            Element::Half => bytes.extend(values.flat_map(|x| f32_to_f16(*x).to_le_bytes())),
+        }
     }
     checksum::fill_in(&mut bytes);
     bytes

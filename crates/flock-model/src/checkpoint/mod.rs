@@ -22,6 +22,7 @@ pub use crate::metadata::{Averaging, Metadata, ProcessorKind, Task};
 pub use crate::tensors::{MAX_PARAMETERS, TensorError};
 pub use crate::weights::{Tensor, Weights};
 pub use error::{CheckpointError, CheckpointProblem};
+use format::Element;
 pub use format::FORMAT_VERSION;
 
 /// The weights of a model and what is known about them.
@@ -40,6 +41,21 @@ impl Checkpoint {
         let mut checkpoint = Checkpoint { weights, hash: String::new() };
         checkpoint.hash = sha256_hex(&checkpoint.to_bytes()?);
         Ok(checkpoint)
+    }
+
+    /// Makes a checkpoint of the mean of several models' weights ([`Weights::average`]). One model is returned as it is. The
+    /// note names the models, and the training steps are the most that one of them has.
+    pub fn average(models: &[Checkpoint]) -> Result<Checkpoint, TensorError> {
+        if let [one] = models {
+            return Ok(one.clone());
+        }
+        let weights: Vec<&Weights> = models.iter().map(|model| &model.weights).collect();
+        let mut mean = Weights::average(&weights)?;
+        let names: Vec<&str> = models.iter().map(|model| model.hash.get(..12).unwrap_or(&model.hash)).collect();
+        let made = format!("mean of {}", names.join(", "));
+        mean.meta.note = Some(mean.meta.note.map_or(made.clone(), |note| format!("{note}; {made}")));
+        mean.meta.steps = models.iter().map(|model| model.meta().steps).max().unwrap_or(0);
+        Checkpoint::new(mean)
     }
 
     /// Reads a file. Tensors the model does not have are an error.
@@ -71,18 +87,33 @@ impl Checkpoint {
     /// would refuse.
     pub fn to_bytes(&self) -> Result<Vec<u8>, TensorError> {
         self.weights.check()?;
-        Ok(format::serialize(&self.weights))
+        Ok(format::serialize(&self.weights, Element::Single))
+    }
+
+    /// Returns the bytes of a file of half the size, with its weights rounded to half precision. Refuses weights that are too
+    /// large for it, 65,520 or more.
+    pub fn to_half_bytes(&self) -> Result<Vec<u8>, TensorError> {
+        self.weights.in_half_precision().check()?;
+        Ok(format::serialize(&self.weights, Element::Half))
     }
 
     /// Writes the file and returns the hash of its bytes. The file appears whole or not at all: it is
     /// written under a temporary name in the same directory, flushed to disk and renamed.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<String, CheckpointError> {
-        let path = path.as_ref();
-        let name = path.display().to_string();
-        let bytes = self.to_bytes().map_err(|e| CheckpointProblem::Tensors(e).in_file(&name))?;
-        write_atomically(path, &bytes).map_err(|e| CheckpointProblem::Io(e).in_file(&name))?;
-        Ok(sha256_hex(&bytes))
+        write_bytes(path.as_ref(), self.to_bytes())
     }
+
+    /// As [`Checkpoint::write`], with the weights in half precision: [`Checkpoint::to_half_bytes`].
+    pub fn write_half(&self, path: impl AsRef<Path>) -> Result<String, CheckpointError> {
+        write_bytes(path.as_ref(), self.to_half_bytes())
+    }
+}
+
+fn write_bytes(path: &Path, bytes: Result<Vec<u8>, TensorError>) -> Result<String, CheckpointError> {
+    let name = path.display().to_string();
+    let bytes = bytes.map_err(|e| CheckpointProblem::Tensors(e).in_file(&name))?;
+    write_atomically(path, &bytes).map_err(|e| CheckpointProblem::Io(e).in_file(&name))?;
+    Ok(sha256_hex(&bytes))
 }
 
 fn read_file(path: &Path, lenient: bool) -> Result<Checkpoint, CheckpointError> {
