@@ -83,14 +83,14 @@ impl Walk<'_> {
 
     /// The stretch from the nearest visit of the query's entity to position `at`.
     pub fn to_node(self, topology: &Topology, query: NodeId, at: usize) -> Option<Path> {
-        let near = self.nearest(at, |i| self.nodes[i] == query)?;
+        let near = self.nearest(topology, at, |i| self.nodes[i] == query)?;
         Some(self.stretch(topology, near, at))
     }
 
     /// The stretch from the nearest visit of either entity of the query to the step into position `at`, that step included.
     pub fn to_step(self, topology: &Topology, query: [NodeId; 2], at: usize) -> Option<Path> {
         let step = self.triple(topology, at)?;
-        let near = self.nearest(at, |i| query.contains(&self.nodes[i]))?;
+        let near = self.nearest(topology, at, |i| query.contains(&self.nodes[i]))?;
         let mut path = self.stretch(topology, near, if near < at { at - 1 } else { at });
         // The step ends the path. If it leads back to an entity of the path, the path up to there and the step the other way round
         // join the same two, without the loop.
@@ -104,15 +104,37 @@ impl Walk<'_> {
         Some(path)
     }
 
-    /// The position nearest to `at` that is one of those looked for, the earlier of two.
-    fn nearest(&self, at: usize, is: impl Fn(usize) -> bool) -> Option<usize> {
-        (0..self.nodes.len()).filter(|i| is(*i)).min_by_key(|i| (i.abs_diff(at), *i))
+    /// The position nearest to `at` that is one of those looked for, the earlier of two. Where the walk restarted at another
+    /// entity, nothing joins what lies before to what comes after.
+    fn nearest(&self, topology: &Topology, at: usize, is: impl Fn(usize) -> bool) -> Option<usize> {
+        let restarts = |i: &usize| self.types[*i] >= topology.no_type() && self.nodes[*i] != self.nodes[*i - 1];
+        let first = (1..=at).rev().find(restarts).unwrap_or(0);
+        let end = (at + 1..self.nodes.len()).find(restarts).unwrap_or(self.nodes.len());
+        (first..end).filter(|i| is(*i)).min_by_key(|i| (i.abs_diff(at), *i))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_does_not_cross_a_restart() {
+        let graph = graph();
+        // 0 → 1, a restart at 3, 3 → 4, a restart at 0, 0 → 1, a restart at 1, which changes nothing.
+        let nodes = [0, 1, 3, 4, 0, 1, 1];
+        let none = 2 * R;
+        let walk = Walk { nodes: &nodes, types: &[none, 0, none, 0, none, 0, none], dirs: &[3, 0, 3, 0, 3, 0, 3] };
+        let path = Path { start: 0, triples: vec![t(0, 0, 1)] };
+        assert_eq!(walk.to_node(&graph, 0, 1), Some(path.clone()));
+        assert_eq!(walk.to_node(&graph, 0, 2), None);
+        assert_eq!(walk.to_node(&graph, 0, 3), None);
+        assert_eq!(walk.to_node(&graph, 3, 3), Some(Path { start: 3, triples: vec![t(3, 0, 4)] }));
+        assert_eq!([5, 6].map(|at| walk.to_node(&graph, 0, at)), [Some(path.clone()), Some(path.clone())]);
+        assert_eq!(walk.to_step(&graph, [0, 2], 5), Some(path));
+        assert_eq!(walk.to_step(&graph, [0, 2], 3), None);
+        assert_eq!(walk.to_step(&graph, [0, 2], 4), None);
+    }
 
     const R: u32 = 3;
 
