@@ -514,10 +514,14 @@ fn a_checkpoint_is_made_from_others() {
     use flock_kg::model::checkpoint::Checkpoint;
     let place = Place::new();
     let model = "entity.safetensors";
-    let out = place.run(&["checkpoint", model, "--half", "--least-walks", "64", "--out", "half.safetensors"]).ok();
+    let rule = ["--least-walks", "64", "--walks-per-degree", "1.5"];
+    let out = place.run(&[&["checkpoint", model, "--half", "--out", "half.safetensors"], &rule[..]].concat()).ok();
     let (whole, half) = [model, "half.safetensors"].map(|f| Checkpoint::read(place.path(f)).unwrap()).into();
     assert!(out.starts_with("half.safetensors: entity model, ") && out.ends_with(&format!("SHA-256 {}\n", half.hash)));
     assert_eq!((whole.meta().n_least, half.meta().n_least), (16, 64));
+    assert_eq!((whole.meta().n_per_degree, half.meta().n_per_degree), (0.0, 1.5));
+    let ran = place.run(&["checkpoint", model, "--walks-per-degree", "nan", "--out", "never.safetensors"]);
+    assert!(ran.code == Some(2) && ran.err.contains("expected a number from 0 to 64"), "{ran:?}");
     assert_eq!(half.weights.values, whole.weights.in_half_precision().values);
 
     // The mean of a model and itself has its weights.

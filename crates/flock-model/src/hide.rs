@@ -5,15 +5,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::metadata::Task;
 
-/// What the entity task hides from the walks. The relation task always hides every edge from head to tail.
+/// What a batch hides from the walks.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Hide {
-    /// The batch's triples, as published.
+    /// As published. Entity task: the batch's triples. Relation task: every edge from head to tail.
     #[default]
     Positives,
-    /// Every edge between the two ends of a batch's triple, whatever its relation and direction.
+    /// Entity task: every edge between the two ends of a batch's triple, whatever its relation and
+    /// direction. Relation task: every edge from head to tail.
     Endpoints,
+    /// The batch's triples alone, in both tasks. So the relation model sees the other relations from
+    /// head to tail, as it does when it is asked.
+    Asked,
 }
 
 /// Lists the triples to hide from the walks when these triples are asked about.
@@ -23,7 +27,7 @@ pub fn hidden(topology: &Topology, triples: &[Triple], task: Task, hide: Hide) -
         relations.into_iter().map(move |relation| Triple { head, relation, tail })
     };
     match (task, hide) {
-        (Task::Entity, Hide::Positives) => triples.to_vec(),
+        (Task::Entity, Hide::Positives) | (_, Hide::Asked) => triples.to_vec(),
         (Task::Entity, Hide::Endpoints) => {
             triples.iter().flat_map(|t| along(t.head, t.tail).chain(along(t.tail, t.head))).collect()
         }

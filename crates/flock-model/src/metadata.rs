@@ -9,7 +9,7 @@ use flock_kernels::{head, swiglu};
 use flock_walk::WalkOptions;
 use serde::{Deserialize, Serialize};
 
-use crate::base_walks::{MIN_BASE_WALKS, base_walks};
+use crate::base_walks::{MIN_BASE_WALKS, base_walks, dense_walks};
 pub use crate::processor::ProcessorKind;
 use crate::processor::Sizes;
 
@@ -126,6 +126,9 @@ pub struct Metadata {
     /// The least base walk count that the rule gives; 16 if a file does not say.
     #[serde(default = "published_least", skip_serializing_if = "is_published_least")]
     pub n_least: u32,
+    /// The rule gives at least this many walks for each unit of the graph's mean degree, up to 128; 0 if a file does not say.
+    #[serde(default, skip_serializing_if = "is_published")]
+    pub n_per_degree: f64,
     /// Mean number of nodes of the training graphs, V̄.
     pub mean_nodes: f64,
     /// Mean number of raw triples of the training graphs, Ē.
@@ -161,6 +164,7 @@ impl Metadata {
             restart_period: 1,
             n_train: 128,
             n_least: MIN_BASE_WALKS,
+            n_per_degree: 0.0,
             // FB15k237, WN18RR, CoDExMedium: nodes and train triples of the paper's statistics table.
             mean_nodes: f64::from(14_541 + 40_943 + 17_050) / 3.0,
             mean_triples: f64::from(272_115 + 86_835 + 185_584) / 3.0,
@@ -248,9 +252,11 @@ impl Metadata {
         head::hidden_width(self.width)
     }
 
-    /// Returns the base walk count for a walked graph, by the rule of [`base_walks`].
+    /// Returns the base walk count for a walked graph, by the rules of [`base_walks`](crate::base_walks).
     pub fn base_walks(&self, num_nodes: u32, num_triples: usize) -> u32 {
-        base_walks(self.n_train, self.mean_nodes, self.mean_triples, num_nodes, num_triples).max(self.n_least)
+        base_walks(self.n_train, self.mean_nodes, self.mean_triples, num_nodes, num_triples)
+            .max(dense_walks(self.n_per_degree, num_nodes, num_triples))
+            .max(self.n_least)
     }
 
     /// Describes the model in words: task, sizes and switches.
@@ -261,9 +267,9 @@ impl Metadata {
     /// Returns what two models must share for their weights to mean the same: everything but how they were made, and with how
     /// many walks they are asked.
     pub(crate) fn shape(&self) -> Metadata {
-        let Metadata { n_train, n_least, mean_nodes, mean_triples, .. } = Metadata::published(self.task);
+        let Metadata { n_train, n_least, n_per_degree, mean_nodes, mean_triples, .. } = Metadata::published(self.task);
         let (graphs, steps, licence, note) = (Vec::new(), 0, String::new(), None);
-        Metadata { n_train, n_least, mean_nodes, mean_triples, graphs, steps, licence, note, ..self.clone() }
+        Metadata { n_train, n_least, n_per_degree, mean_nodes, mean_triples, graphs, steps, licence, note, ..self.clone() }
     }
 
     /// Returns the sizes a sequence processor's tensors depend on.

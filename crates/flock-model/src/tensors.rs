@@ -301,6 +301,9 @@ impl Metadata {
         if !(MIN_BASE_WALKS..=MAX_BASE_WALKS).contains(&self.n_least) {
             return bad("n_least", &self.n_least, "must be from 16 to 512");
         }
+        if !(0.0..=64.0).contains(&self.n_per_degree) {
+            return bad("n_per_degree", &self.n_per_degree, "must be from 0 to 64");
+        }
         if self.n_train == 0 {
             return bad("n_train", &self.n_train, "must be positive");
         }

@@ -87,6 +87,18 @@ fn a_model_may_ask_for_more_walks_on_small_graphs() {
 }
 
 #[test]
+fn a_model_may_ask_for_more_walks_on_dense_graphs() {
+    let meta = Metadata { n_per_degree: 2.0, ..Metadata::published(Task::Entity) };
+    // 2 · 2|E|/|V|: 5.6 and 44.2, of which 16√2 = 22.6 < 44.2 < 32√2 = 45.3.
+    assert_eq!((meta.base_walks(10_000, 14_110), meta.base_walks(656, 7_257)), (16, 32));
+    // 2 · 2 · 32,888 / 2,034 = 64.7 on CoDExSmall. A graph never gets more than 128 for its density.
+    assert_eq!((meta.base_walks(2_034, 32_888), meta.base_walks(1_708, 192_283)), (64, 128));
+    // A large graph keeps what it gets for its size.
+    assert_eq!(meta.base_walks(u32::MAX, 1 << 40), 512);
+    assert_eq!((meta.base_walks(0, 0), meta.base_walks(1, 0)), (16, 16));
+}
+
+#[test]
 fn the_border_is_at_the_square_root_of_two() {
     // With both means 1 and |V| = |E| = x, the harmonic mean is x and n = n_train·x: 1·22 < 16√2 = 22.63 < 1·23.
     let n = |x: u32| base_walks(1, 1.0, 1.0, x, x as usize);

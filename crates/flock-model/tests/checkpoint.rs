@@ -175,6 +175,7 @@ fn only_whole_models_are_made() {
         (Metadata { length: 1, ..meta.clone() }, "length is 1; it must be between 2 and 16384"),
         (Metadata { n_train: 0, ..meta.clone() }, "n_train is 0; it must be positive"),
         (Metadata { n_least: 8, ..meta.clone() }, "n_least is 8; it must be from 16 to 512"),
+        (Metadata { n_per_degree: -1.0, ..meta.clone() }, "n_per_degree is -1; it must be from 0 to 64"),
         (Metadata { mean_nodes: f64::NAN, ..meta.clone() }, "mean_nodes is NaN; it must be positive"),
         (Metadata { width: 1024, updates: 64, ..meta.clone() }, "is more than this program loads"),
     ] {

@@ -109,7 +109,7 @@ pub struct DataSection {
     pub batch: usize,
     /// Negatives of each entity question.
     pub negatives: Negatives,
-    /// What the entity task hides from the walks.
+    /// What is hidden from the walks.
     pub hide: Hide,
     /// If set, each step runs on a connected piece with this many entities: least and greatest.
     pub subgraph: Option<[u32; 2]>,
@@ -334,12 +334,16 @@ impl TrainConfig {
         }
     }
 
-    /// Returns the config of the published fine-tuning, without graphs. There the number of steps
-    /// depends on the graph; the default here is 1,000.
+    /// Returns the config of fine-tuning, without graphs. It is the published one but for two
+    /// things. There the number of steps depends on the graph; the default here is 1,000. And the
+    /// relation task hides only what is asked ([`Hide::Asked`]), as in the bundled model's training.
     pub fn finetuning(task: Task) -> TrainConfig {
         let mut config = TrainConfig::pretraining(task);
         config.steps = 1_000;
         config.data.negatives = Negatives::Drawn(256);
+        if task == Task::Relation {
+            config.data.hide = Hide::Asked;
+        }
         config.data.holdout = 0.05;
         config.validation.every = 100;
         config

@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 
 use crate::config::{TrainConfig, WalkCount};
+use crate::data::Hide;
 use crate::run::TrainError;
 use crate::settings::{Settings, to_json};
 use flock_eval::datasets::{Dataset, DatasetError, RegistryEntry, registry, training_triples};
@@ -57,6 +58,7 @@ pub fn published_finetuning(entry: &RegistryEntry, task: Task, num_triples: usiz
     let mut config = TrainConfig::finetuning(task);
     config.steps = published.steps(num_triples);
     config.data.batch = published.batch;
+    config.data.hide = Hide::Positives;
     config.walks.n = WalkCount::Fixed(entry.n);
     config.validation.n = WalkCount::Fixed(entry.n);
     config.validation.every = published.epoch_steps(num_triples);

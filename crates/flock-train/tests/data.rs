@@ -264,21 +264,26 @@ fn hidden_edges() {
     ];
     let mut met = 0;
     let base = DataConfig { batch: 1, negatives: Negatives::Drawn(1), ..DataConfig::published(Task::Entity) };
-    for (task, hide) in [(Task::Entity, Hide::Endpoints), (Task::Relation, Hide::Positives)] {
+    let asked = [(Task::Entity, Hide::Asked), (Task::Relation, Hide::Asked)];
+    for (task, hide) in [(Task::Entity, Hide::Endpoints), (Task::Relation, Hide::Positives)].into_iter().chain(asked) {
         let feed = Feed::new(&[&graph], DataConfig { task, hide, ..base }, 1).unwrap();
         for step in 0..10 {
             let batch = feed.batch(&feed.state_at(step)).unwrap();
             let hidden: Vec<Triple> =
                 graph.triples().enumerate().filter(|(id, _)| batch.mask.hides(*id as u32)).map(|(_, x)| x).collect();
             if let Some((_, endpoints, along)) = cases.iter().find(|c| c.0 == batch.triples[0]) {
-                let mut expected = if task == Task::Entity { endpoints.clone() } else { along.clone() };
+                let mut expected = match (task, hide) {
+                    (_, Hide::Asked) => batch.triples.clone(),
+                    (Task::Entity, _) => endpoints.clone(),
+                    (Task::Relation, _) => along.clone(),
+                };
                 expected.sort_unstable_by_key(|x| (x.relation, x.head, x.tail));
                 assert_eq!(hidden, expected);
                 met += 1;
             }
         }
     }
-    assert_eq!(met, 2 * cases.len(), "an epoch meets them all");
+    assert_eq!(met, 4 * cases.len(), "an epoch meets them all");
 }
 
 #[test]
@@ -300,9 +305,12 @@ fn relation_batches() {
 #[test]
 fn walks_do_not_see_the_answers() {
     let graph = synthetic_graph(50, 4, 300, 8);
-    for (task, hide) in
-        [(Task::Entity, Hide::Positives), (Task::Entity, Hide::Endpoints), (Task::Relation, Hide::Positives)]
-    {
+    for (task, hide) in [
+        (Task::Entity, Hide::Positives),
+        (Task::Entity, Hide::Endpoints),
+        (Task::Relation, Hide::Positives),
+        (Task::Relation, Hide::Asked),
+    ] {
         for subgraph in [None, Some(Sizes { low: 15, high: 15 })] {
             let feed = Feed::new(&[&graph], DataConfig { hide, subgraph, ..config(task) }, 2).unwrap();
             for step in 0..20 {

@@ -180,7 +180,7 @@ pub fn hold_out(
     // A pass number that no walk has, so that the choice and the walks share nothing.
     let order = Order::new(Key { seed: ask.seed, pass: u32::MAX, update: 0, query: 0 }, triples as u64);
     let held: Vec<Triple> = (0..held as u64).map(|k| topology.triple(order.get(k) as u32)).collect();
-    let mask = Mask::new(topology, &hidden(topology, &held, task, Hide::Positives));
+    let mask = Mask::new(topology, &hidden(topology, &held, task, Hide::Asked));
     let asker = Asker::new(model, View { topology, mask: Some(&mask) }, pool);
 
     let queries: Vec<WalkQuery> = held.iter().enumerate().map(|(i, t)| question(topology, task, *t, i)).collect();

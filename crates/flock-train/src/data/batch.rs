@@ -4,7 +4,7 @@
 //!   (t, r⁻¹, ?). An odd batch asks for one head more. Negatives are [strict](super::negatives).
 //!   Hidden: the batch's triples, or all edges between their ends.
 //! - **Relation task.** (h, ?, t) against all other relations of the graph. Hidden: every edge from
-//!   h to t.
+//!   h to t, or the batch's triples alone.
 
 use super::Origin;
 use super::negatives::Negatives;

@@ -133,7 +133,7 @@ pub struct DataConfig {
     pub batch: usize,
     /// Negatives of each entity question.
     pub negatives: Negatives,
-    /// What the entity task hides from the walks.
+    /// What is hidden from the walks.
     pub hide: Hide,
     /// If set, each step runs on a connected piece of the graph, of a size drawn uniformly from
     /// these.
