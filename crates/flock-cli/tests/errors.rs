@@ -303,6 +303,7 @@ fn analyses_list_the_options_that_they_take() {
     for (name, absent, present) in [
         ("passes", "--passes <", "--walks <"),
         ("walks", "--walks <", "--passes <"),
+        ("frontier", "--walks <", "--most-passes <"),
         ("relations", "--limit <", "--questions <"),
         ("ablations", "--counts <", "--limit <"),
     ] {

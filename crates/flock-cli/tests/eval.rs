@@ -372,7 +372,9 @@ fn analyses_draw() {
         [&["analyse", name, "Toy", "--svg", "a.svg"], how, more].concat()
     };
     // What would have no effect is refused.
-    for (name, flag) in [("passes", "--passes"), ("walks", "--walks"), ("relations", "--limit")] {
+    for (name, flag) in
+        [("passes", "--passes"), ("walks", "--walks"), ("frontier", "--most-passes"), ("relations", "--limit")]
+    {
         let refused = place.run(&base(name, if flag == "--limit" { &["--limit", "1"] } else { &[] }));
         assert!(refused.code == Some(2) && refused.err.contains(flag), "{refused:?}");
     }
@@ -388,6 +390,12 @@ fn analyses_draw() {
             "ℓ = 6 (not retrained)",
         ],
     );
+    place.write("peers.csv", "system,dataset,ms,mrr\nFAST,Toy,0.000001,0.9\nSLOW,Toy,1e9,0.0001\nELSE,Other,1,0.5\n");
+    let asked = ["--counts", "1,2", "--most-passes", "3", "--peers", "peers.csv"];
+    let table = drawn(&over("frontier", &HOW[..4], &asked), &["milliseconds a question", "ours, n = 2", ">FAST<"]);
+    // Two walk counts with 1 and 2 passes each, two peers, the header and the note.
+    assert_eq!(table.lines().count(), 8, "{table}");
+    assert!(table.contains("not reached at their time: FAST\n") && !table.contains("ELSE"), "{table}");
     drawn(&base("relations", &["--questions", "2"]), &[">next<", ">skip<", ">jump<", "of the variance"]);
     let density =
         drawn(&["analyse", "density", "--published", "p.csv", "--svg", "a.svg"], &["YAGO310", "transductive"]);

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use clap::{Arg, ArgAction};
 use flock_kg::bundled::{self, default_checkpoint};
+use flock_kg::eval::analyse::frontier::{self, Peer};
 use flock_kg::eval::analyse::{Finding, Trial, Variant, curves, density, embedding, once, passes, variant_bars};
 use flock_kg::eval::compare::caveat;
 use flock_kg::eval::datasets::{Dataset, TestSet};
@@ -69,6 +70,16 @@ Examples:
   flock-kg analyse density --svg density.svg
   flock-kg analyse density --results results.json --svg ours.svg")]
     Density(DensityArgs),
+    /// MRR against milliseconds a question, for several base walk counts and numbers of passes
+    #[command(
+        mut_args(|arg| listed(arg, &["walks", "passes"])),
+        after_help = "\
+Example:
+  flock-kg analyse frontier Metafam --data DATA --counts 16,64 --most-passes 4 --limit 100 --svg frontier.svg
+
+A file of --peers has the columns system,dataset,ms,mrr: what other systems take on this machine, and their MRR."
+    )]
+    Frontier(FrontierArgs),
     /// Results of an earlier eval beside published numbers
     #[command(after_help = "Example:\n  flock-kg analyse compare results.json --output md")]
     Compare(CompareArgs),
@@ -158,6 +169,19 @@ pub struct DensityArgs {
     pub output: OutputArgs,
 }
 
+/// Arguments of `frontier`.
+#[derive(clap::Args, Debug)]
+pub struct FrontierArgs {
+    #[command(flatten)]
+    pub sweep: SweepArgs,
+    /// Ask with 1, 2, 4, … passes, up to this many
+    #[arg(long, value_name = "P", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub most_passes: u32,
+    /// Other systems (CSV: system,dataset,ms,mrr)
+    #[arg(long, value_name = "CSV")]
+    pub peers: Option<PathBuf>,
+}
+
 /// Arguments of `compare`.
 #[derive(clap::Args, Debug)]
 pub struct CompareArgs {
@@ -178,6 +202,7 @@ pub fn run(args: AnalyseArgs) -> Result<(), Failure> {
         AnalyseCommand::Ablations(args) => ablations(&args),
         AnalyseCommand::Relations(args) => relations(&args),
         AnalyseCommand::Density(args) => densities(&args),
+        AnalyseCommand::Frontier(args) => time_frontier(&args),
         AnalyseCommand::Compare(args) => {
             let results = read(&args.results).map_err(error)?;
             let built_in = matches!(args.published, Numbers::BuiltIn(_));
@@ -311,6 +336,36 @@ fn over_walks(args: &SweepArgs) -> Result<(), Failure> {
     }
     let title = "MRR against the base walk count (ring: the rule's choice)";
     report(&curves(title, &bench.subtitle(&settings), "base walk count n", &all, &rings), &args.run.output)
+}
+
+fn time_frontier(args: &FrontierArgs) -> Result<(), Failure> {
+    let FrontierArgs { sweep, most_passes, peers } = args;
+    if sweep.run.protocol.walks != Choice::Rule || sweep.run.protocol.passes != Choice::Published {
+        let message = "walks are those of --counts, and passes go up to --most-passes";
+        return Err(Failure::Misuse("analyse", message.to_string()));
+    }
+    let peers = peers.as_deref().map(Peer::read).transpose().map_err(error)?.unwrap_or_default();
+    let bench = Workbench::new(&sweep.run.model)?;
+    let model = bench.model(&bench.checkpoint)?;
+    let settings = sweep.run.protocol.settings();
+    let datasets = find_datasets(sweep.run.data.as_deref(), &sweep.run.datasets)?;
+    let [dataset] = &datasets[..] else {
+        return Err(Failure::Error(format!("expected one dataset, found {}", datasets.len())));
+    };
+    let (set, ask) = load(dataset, &model, &settings)?;
+    let counts: Vec<u32> = (0..).map(|k| 1 << k).take_while(|p| p <= most_passes).collect();
+    let mut points = Vec::new();
+    for walks in sweep.counts(&[16, 32, 64, 128]) {
+        let ask = Ask { walks, ..ask };
+        let name = format!("{}, n = {walks}", dataset.name);
+        let run = |watch: &mut dyn FnMut(usize, usize) -> bool| {
+            frontier::points(&model, &set, ask, &counts, &bench.pool, watch)
+        };
+        points.extend(bench.shown(name, run)?);
+    }
+    let threads = bench.pool.current_num_threads();
+    let subtitle = format!("{}, {} threads, {}", bench.subtitle(&settings), threads, bench.engine.precision());
+    report(&frontier::picture(&dataset.name, &subtitle, &points, &peers), &sweep.run.output)
 }
 
 /// Prints the table of a finding and writes its picture.

@@ -4,12 +4,14 @@
 //! - [`variants`]: ablations that need no retraining.
 //! - [`embedding`]: relation embeddings in a plane.
 //! - [`density`]: gain over another system against the density of graphs.
+//! - [`frontier`]: MRR against time, beside other systems.
 //!
 //! What they find is a [`Finding`]: a table and a picture.
 
 pub mod density;
 pub mod embedding;
 pub mod finding;
+pub mod frontier;
 pub mod passes;
 pub mod variants;
 
