@@ -269,7 +269,18 @@ impl Metadata {
     pub(crate) fn shape(&self) -> Metadata {
         let Metadata { n_train, n_least, n_per_degree, mean_nodes, mean_triples, .. } = Metadata::published(self.task);
         let (graphs, steps, licence, note) = (Vec::new(), 0, String::new(), None);
-        Metadata { n_train, n_least, n_per_degree, mean_nodes, mean_triples, graphs, steps, licence, note, ..self.clone() }
+        Metadata {
+            n_train,
+            n_least,
+            n_per_degree,
+            mean_nodes,
+            mean_triples,
+            graphs,
+            steps,
+            licence,
+            note,
+            ..self.clone()
+        }
     }
 
     /// Returns the sizes a sequence processor's tensors depend on.
