@@ -247,8 +247,8 @@ impl Model {
     /// >>> answers = model.predict(graph, "Spain", "official_language", None, top=2)
     /// >>> [(row["rank"], row["answer"]) for row in answers]
     /// [(1, 'Spanish'), (2, 'Portuguese')]
-    /// >>> model.predict(graph, "France", None, "Spain", top=1)["answer"]
-    /// ['borders']
+    /// >>> model.predict(graph, "Lisbon", None, "Portugal", top=1)["answer"]
+    /// ['located_in']
     #[pyo3(signature = (graph, head, relation, tail, *, top=10, passes=None, walks=None, seed=0, budget=None, only_new=false,
         among=None, among_type=None, among_range=None, among_domain=None, reasons=false, max_hops=4, calibration=None,
         ids=false))]
