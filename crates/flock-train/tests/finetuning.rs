@@ -5,7 +5,7 @@ use std::path::Path;
 use flock_eval::datasets::{Dataset, registry};
 use flock_model::checkpoint::Task;
 use flock_train::config::{MOST_STEPS, WalkCount};
-use flock_train::data::Negatives;
+use flock_train::data::{Hide, Negatives};
 use flock_train::{PublishedRun, Settings, TrainConfig, TrainError, published_finetuning};
 
 /// A dataset of the registry's name, with 20 distinct training triples in 21 rows.
@@ -37,6 +37,9 @@ fn the_config_has_what_the_paper_says() {
     assert_eq!((nell.steps, nell.validation.every), (3 * 1_028, 1_028));
     let codex = config("CoDExLarge", Task::Relation, 551_193);
     assert_eq!((codex.task, codex.steps, codex.data.batch, codex.optimiser.decay), (Task::Relation, 1_000, 4, 0.0));
+    // The paper hides every edge from head to tail. Fine-tuning that is not as published hides what is asked.
+    assert_eq!((codex.data.hide, TrainConfig::finetuning(Task::Relation).data.hide), (Hide::Positives, Hide::Asked));
+    assert_eq!((fb.data.hide, TrainConfig::finetuning(Task::Entity).data.hide), (Hide::Positives, Hide::Positives));
     // Hetionet is trained with the graph's n. The other one is how the fine-tuned model is asked.
     let hetionet = registry::get("Hetionet").unwrap();
     assert_eq!(config("Hetionet", Task::Entity, 2_025_177).walks.n, WalkCount::Fixed(512));
