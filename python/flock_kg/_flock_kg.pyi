@@ -123,13 +123,13 @@ class Graph:
 @final
 class Model:
     @classmethod
-    def bundled(cls, *, threads: Optional[int] = None, precision: _Precision = "f32") -> Model: ...
+    def bundled(cls, *, threads: Optional[int] = None, precision: Optional[_Precision] = None) -> Model: ...
     @classmethod
     def from_file(
         cls,
         *paths: _Path,
         threads: Optional[int] = None,
-        precision: _Precision = "f32",
+        precision: Optional[_Precision] = None,
         pickle: _Pickle = "content",
     ) -> Model: ...
     @property

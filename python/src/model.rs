@@ -74,12 +74,18 @@ impl Source {
 }
 
 impl Model {
-    fn new(sources: Vec<Source>, threads: Option<usize>, precision: Precision, by_path: bool) -> Result<Model, Fault> {
+    fn new(
+        sources: Vec<Source>,
+        threads: Option<usize>,
+        precision: Option<Precision>,
+        by_path: bool,
+    ) -> Result<Model, Fault> {
         if threads.is_some_and(|threads| threads == 0 || threads > MOST_THREADS) {
             let message = format!("found threads={}", threads.unwrap_or(0));
             return Err(Fault::argument(message, format!("threads= from 1 to {MOST_THREADS}, or None for all")));
         }
         let predictor = Arc::new(open(&sources, threads, precision)?);
+        let precision = predictor.engine().precision();
         let opened = Opened { process: std::process::id(), predictor };
         Ok(Model { sources, threads, precision, by_path, training: None, open: Mutex::new(opened) })
     }
@@ -97,7 +103,7 @@ impl Model {
                 sources.push(source.clone());
             }
         }
-        let made = Model::new(sources, self.threads, self.precision, false)?;
+        let made = Model::new(sources, self.threads, Some(self.precision), false)?;
         Ok(Model { training: Some(training), ..made })
     }
 
@@ -106,7 +112,7 @@ impl Model {
     pub fn predictor(&self) -> Result<Arc<Predictor>, Fault> {
         let mut opened = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if opened.process != std::process::id() {
-            let predictor = Arc::new(open(&self.sources, self.threads, self.precision)?);
+            let predictor = Arc::new(open(&self.sources, self.threads, Some(self.precision))?);
             // Its threads do not exist here, so there is nobody to end them.
             std::mem::forget(std::mem::replace(&mut opened.predictor, predictor));
             opened.process = std::process::id();
@@ -125,7 +131,7 @@ impl Model {
     }
 }
 
-fn open(sources: &[Source], threads: Option<usize>, precision: Precision) -> Result<Predictor, Fault> {
+fn open(sources: &[Source], threads: Option<usize>, precision: Option<Precision>) -> Result<Predictor, Fault> {
     let mut builder = Predictor::builder().precision(precision);
     for Source { origin, bytes, defaults } in sources {
         builder = builder.checkpoint(Checkpoint::from_bytes(origin, bytes)?, origin.clone());
@@ -139,19 +145,28 @@ fn open(sources: &[Source], threads: Option<usize>, precision: Precision) -> Res
     Ok(builder.build()?)
 }
 
-fn precision(word: &str) -> Result<Precision, Fault> {
-    word.parse().map_err(|_| Fault::argument(format!("found precision={word:?}"), "precision=\"f32\" or \"bf16\""))
+fn precision(word: Option<&str>) -> Result<Option<Precision>, Fault> {
+    let parse = |word: &str| {
+        let remedy = "precision=\"f32\" or \"bf16\", or None for the faster one";
+        word.parse().map_err(|_| Fault::argument(format!("found precision={word:?}"), remedy))
+    };
+    word.map(parse).transpose()
 }
 
 #[pymethods]
 impl Model {
     /// The models inside the package, one for entities and one for relations.
     ///
-    /// ``threads`` is all of the machine if it is not given. ``precision`` is ``"f32"``, or ``"bf16"``, which is faster where
-    /// the processor has it.
+    /// ``threads`` is all of the machine if it is not given. ``precision`` is ``"f32"`` or ``"bf16"``; if it is not given,
+    /// ``"bf16"`` where the processor has it, else ``"f32"``.
     #[classmethod]
-    #[pyo3(signature = (*, threads=None, precision="f32"))]
-    fn bundled(_class: &Bound<'_, PyType>, py: Python<'_>, threads: Option<usize>, precision: &str) -> PyResult<Model> {
+    #[pyo3(signature = (*, threads=None, precision=None))]
+    fn bundled(
+        _class: &Bound<'_, PyType>,
+        py: Python<'_>,
+        threads: Option<usize>,
+        precision: Option<&str>,
+    ) -> PyResult<Model> {
         let make = || Model::new(Vec::new(), threads, self::precision(precision)?, false);
         py.detach(make).map_err(|fault| fault.raise(py))
     }
@@ -160,13 +175,13 @@ impl Model {
     ///
     /// A pickle of the model has its weights; with ``pickle="path"`` it has the paths.
     #[classmethod]
-    #[pyo3(signature = (*paths, threads=None, precision="f32", pickle="content"))]
+    #[pyo3(signature = (*paths, threads=None, precision=None, pickle="content"))]
     fn from_file(
         _class: &Bound<'_, PyType>,
         py: Python<'_>,
         paths: Vec<PathBuf>,
         threads: Option<usize>,
-        precision: &str,
+        precision: Option<&str>,
         pickle: &str,
     ) -> PyResult<Model> {
         let make = || -> Result<Model, Fault> {
@@ -295,7 +310,7 @@ pub fn _model_from_state(
     };
     let make = || {
         let sources = sources.into_iter().map(source).collect::<Result<_, _>>()?;
-        let made = Model::new(sources, threads, self::precision(precision)?, by_path)?;
+        let made = Model::new(sources, threads, self::precision(Some(precision))?, by_path)?;
         let training = training.map(serde_json::from_str).transpose().map_err(|e| Fault::other(e.to_string()))?;
         Ok(Model { training, ..made })
     };

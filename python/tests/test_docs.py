@@ -10,6 +10,12 @@ import flock_kg
 import pytest
 
 
+@pytest.fixture(autouse=True)
+def full_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Documents show what f32 gives. With AVX-512 the default could be bf16."""
+    monkeypatch.setenv("FLOCK_SIMD", "avx2")
+
+
 def test_docstrings() -> None:
     found = [test for test in doctest.DocTestFinder().find(flock_kg, "flock_kg") if test.examples]
     # Classes of the native module are looked into as well.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::Place;
+use common::{Place, default_precision};
 use flock_kg::eval::partial::{PartialRun, RunKey};
 use flock_kg::eval::{AnswerRank, Rank};
 use serde_json::Value;
@@ -46,7 +46,8 @@ fn results_hold_numbers_and_protocol() {
     assert!(e["coverage"].is_f64() && e["seconds"].as_f64().unwrap() > 0.0 && e["gflops"].as_f64().unwrap() > 0.0);
     let p = &e["protocol"];
     assert_eq!((&p["seed"], &p["n"], &p["passes"], &p["length"]), (&0.into(), &1.into(), &2.into(), &12.into()));
-    assert_eq!((&p["ties"], &p["filtered"], &p["precision"]), (&"pessimistic".into(), &true.into(), &"f32".into()));
+    assert_eq!((&p["ties"], &p["filtered"]), (&"pessimistic".into(), &true.into()));
+    assert_eq!(p["precision"], default_precision());
     assert_eq!(p["filter"], serde_json::json!(["train", "valid", "test"]));
     assert_eq!([&p["graph"], &p["checkpoint"]].map(|h| h.as_str().unwrap().len()), [64, 64]);
     assert!(p["version"].is_string() && e["time"].as_str().unwrap().ends_with('Z'));

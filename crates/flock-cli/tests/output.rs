@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Place, predict_args};
+use common::{Place, default_precision, predict_args};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Stdio;
@@ -40,7 +40,7 @@ fn json_of_one_query() {
     assert_eq!((&reply["seed"], &reply["walks"], &reply["passes"]), (&json!(5), &json!(2), &json!(3)));
     assert_eq!(reply["model"]["origin"], "entity.safetensors");
     assert_eq!(reply["model"]["task"], "entity");
-    assert_eq!(reply["model"]["precision"], "f32");
+    assert_eq!(reply["model"]["precision"], default_precision());
     assert_eq!(reply["model"]["sha256"].as_str().unwrap().len(), 64);
     assert_eq!(keys(&reply["unreached"]), ["count", "logit", "probability", "rank"]);
 
@@ -488,6 +488,13 @@ fn the_doctor_finds_nothing() {
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{ran:?}");
     let report = &ran.json()[0];
     assert_eq!((&report["ok"], &report["models"][0]["task"]), (&json!(true), &json!("entity")));
+    // bf16 is the default where the processor multiplies it, and only there.
+    let native = report["bf16"] == "native";
+    assert_eq!(report["precision"], if native { "bf16" } else { "f32" });
+    assert_eq!(
+        (&report["precision"], &report["models"][0]["precision"]),
+        (&json!(default_precision()), &json!(default_precision()))
+    );
     let tests = report["tests"].as_array().unwrap();
     // Three known answers, every other instruction set, threads.
     assert_eq!(tests.len(), 3 + report["simd_available"].as_array().unwrap().len() - 1 + 1);

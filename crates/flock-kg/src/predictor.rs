@@ -124,9 +124,9 @@ impl PredictorBuilder {
         self
     }
 
-    /// Multiplies in `f32` (the default) or `bf16`.
-    pub fn precision(mut self, precision: Precision) -> PredictorBuilder {
-        self.precision = Some(precision);
+    /// Multiplies in `f32` or `bf16`. By default in the faster one of this machine ([`Precision::fastest`]).
+    pub fn precision(mut self, precision: impl Into<Option<Precision>>) -> PredictorBuilder {
+        self.precision = precision.into();
         self
     }
 
@@ -142,7 +142,7 @@ impl PredictorBuilder {
     /// A model that cannot be used, or a machine that cannot run it.
     pub fn build(self) -> Result<Predictor, PredictorError> {
         let mut predictor = Predictor {
-            engine: engine(self.precision.unwrap_or(Precision::F32))?,
+            engine: engine(self.precision)?,
             given: !self.models.is_empty(),
             models: Default::default(),
             checkpoints: Default::default(),
@@ -276,12 +276,14 @@ impl Predictor {
     }
 }
 
-/// The engine for a precision: at the level of `FLOCK_SIMD`, or else the best of this machine.
+/// The engine for a precision, at the level of `FLOCK_SIMD`, or else the best of this machine. Without a precision, it has the
+/// faster one at that level ([`Precision::fastest`]).
 ///
 /// # Errors
 /// `FLOCK_SIMD` names no instruction set, or one that this machine does not have.
-pub fn engine(precision: Precision) -> Result<Engine, PredictorError> {
+pub fn engine(precision: impl Into<Option<Precision>>) -> Result<Engine, PredictorError> {
     let level = Level::detect().map_err(PredictorError::Simd)?;
+    let precision = precision.into().unwrap_or_else(|| Precision::fastest(level));
     Engine::new(level, precision).ok_or(PredictorError::NoLevel { level })
 }
 

@@ -243,7 +243,7 @@ pub fn run(options: BenchOptions, progress: &mut dyn FnMut(&str) -> bool) -> Res
     Ok(BenchReport {
         version: env!("CARGO_PKG_VERSION"),
         simd: level.to_string(),
-        native_bf16: level == Level::Avx512 && flock_kernels::simd::has_native_bf16(),
+        native_bf16: level.has_native_bf16(),
         model: BenchModel {
             width: meta.width,
             heads: meta.heads,

@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use flock_kg::Question;
 use flock_kg::bundled::COUNTRIES;
 use flock_kg::graph::{self, Graph, LoadOptions};
-use flock_kg::kernels::simd::has_native_bf16;
 use flock_kg::kernels::{Engine, Level, Precision};
 use flock_kg::model::checkpoint::{Checkpoint, Metadata, Task};
 use flock_kg::model::ensemble::{Ask, Asker, Scores};
@@ -62,6 +61,7 @@ struct DoctorReport {
     simd_available: Vec<String>,
     simd_forced: bool,
     bf16: &'static str,
+    precision: String,
     threads: usize,
     models: Vec<ModelName>,
     tests: Vec<SelfTest>,
@@ -90,7 +90,8 @@ pub fn run(args: DoctorArgs) -> Result<(), Failure> {
         simd: engine.level().to_string(),
         simd_available: Level::available().map(|l| l.to_string()).collect(),
         simd_forced: std::env::var_os("FLOCK_SIMD").is_some_and(|v| !v.is_empty()),
-        bf16: if engine.level() == Level::Avx512 && has_native_bf16() { "native" } else { "emulated" },
+        bf16: if engine.level().has_native_bf16() { "native" } else { "emulated" },
+        precision: predictor.engine().precision().to_string(),
         threads,
         models: predictor.tasks().into_iter().filter_map(|t| Some(predictor.model(t).ok()?.name.clone())).collect(),
         ok: tests.iter().all(|t| t.ok),
@@ -222,6 +223,7 @@ impl DoctorReport {
         let why = if self.simd_forced { "forced by FLOCK_SIMD; there are" } else { "the best of" };
         row("simd", format!("{} ({why} {})", self.simd, self.simd_available.join(", ")));
         row("bf16", self.bf16.to_string());
+        row("precision", format!("{} unless --precision says otherwise", self.precision));
         row("threads", self.threads.to_string());
         for model in &self.models {
             row(&format!("{} model", model.task), format!("{}, SHA-256 {}", model.origin, model.sha256));

@@ -26,10 +26,10 @@ pub struct ModelArgs {
     /// Threads [default: all]
     #[arg(long, help_heading = MODEL, value_name = "N", value_parser = parse::threads)]
     pub threads: Option<usize>,
-    /// Precision of multiplications: f32, or bf16, which is faster where the processor has it
-    #[arg(long, help_heading = MODEL, default_value = "f32", value_parser = PossibleValuesParser::new(["f32", "bf16"])
+    /// Precision of multiplications: f32 or bf16 [default: bf16 where the processor has it, else f32]
+    #[arg(long, help_heading = MODEL, value_parser = PossibleValuesParser::new(["f32", "bf16"])
         .try_map(|s| s.parse::<Precision>()))]
-    pub precision: Precision,
+    pub precision: Option<Precision>,
 }
 
 impl ModelArgs {
@@ -45,8 +45,8 @@ impl ModelArgs {
     }
 }
 
-/// The engine for a precision at the level of `FLOCK_SIMD`, or else the best of this machine.
-pub fn engine(precision: Precision) -> Result<Engine, Failure> {
+/// The engine for a precision, or the faster one, at the level of `FLOCK_SIMD`, or else the best of this machine.
+pub fn engine(precision: impl Into<Option<Precision>>) -> Result<Engine, Failure> {
     predictor::engine(precision).map_err(error)
 }
 

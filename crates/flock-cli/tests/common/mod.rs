@@ -180,3 +180,9 @@ impl Drop for Server {
         let _ = self.child.wait();
     }
 }
+
+/// The precision of answers when none is asked for.
+pub fn default_precision() -> String {
+    let level = flock_kg::kernels::Level::available().last().unwrap();
+    flock_kg::Precision::fastest(level).to_string()
+}

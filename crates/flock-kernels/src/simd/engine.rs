@@ -67,6 +67,13 @@ impl FromStr for Precision {
     }
 }
 
+impl Precision {
+    /// Returns the faster precision at a level: bf16 where the processor multiplies it, else `f32`.
+    pub fn fastest(level: Level) -> Precision {
+        if level.has_native_bf16() { Precision::Bf16 } else { Precision::F32 }
+    }
+}
+
 impl Level {
     /// Tells whether this machine has the level.
     pub fn is_available(self) -> bool {
@@ -84,6 +91,11 @@ impl Level {
             #[cfg(not(target_arch = "x86_64"))]
             _ => false,
         }
+    }
+
+    /// Tells whether bf16 products at this level run on AVX512-BF16. Otherwise they are emulated.
+    pub fn has_native_bf16(self) -> bool {
+        self == Level::Avx512 && has_native_bf16()
     }
 
     /// Lists all levels of this machine, slowest first.
@@ -109,8 +121,8 @@ impl Level {
     }
 }
 
-/// Tells whether bf16 products run on AVX512-BF16. Otherwise they are emulated.
-pub fn has_native_bf16() -> bool {
+/// Tells whether this machine has AVX512-BF16.
+fn has_native_bf16() -> bool {
     #[cfg(target_arch = "x86_64")]
     return is_x86_feature_detected!("avx512bf16");
     #[cfg(not(target_arch = "x86_64"))]
@@ -170,7 +182,7 @@ impl Engine {
         let storage = match precision {
             Precision::F32 => Storage::F32,
             #[cfg(target_arch = "x86_64")]
-            Precision::Bf16 if level == Level::Avx512 && has_native_bf16() => Storage::Pairs,
+            Precision::Bf16 if level.has_native_bf16() => Storage::Pairs,
             Precision::Bf16 => Storage::Rounded,
         };
         level.is_available().then_some(Engine { level, storage, wide_portable: false })

@@ -28,7 +28,7 @@ pub use avx2::Avx2;
 pub use avx512::{Avx512, Bf16};
 #[cfg(test)]
 use engine::Storage;
-pub use engine::{Engine, Kernel, Level, Precision, has_native_bf16};
+pub use engine::{Engine, Kernel, Level, Precision};
 pub use portable::Lanes;
 
 /// A vector of `f32` for one instruction set.
@@ -303,6 +303,16 @@ mod tests {
                 assert!(((r[i] as f64) * want - 1.0).abs() < 6e-7, "{engine:?}: 1/2^{} = {}", x[i], r[i]);
                 assert_eq!(b[i], round_bf16(x[i]), "{engine:?}");
             }
+        }
+    }
+
+    #[test]
+    fn the_fastest_precision_is_never_emulated() {
+        for level in Level::available() {
+            let fastest = Engine::new(level, Precision::fastest(level)).unwrap();
+            assert!(!fastest.is_emulated(), "{level}");
+            let bf16 = Engine::new(level, Precision::Bf16).unwrap();
+            assert_eq!(fastest.precision() == Precision::Bf16, !bf16.is_emulated(), "{level}");
         }
     }
 

@@ -58,8 +58,8 @@ pub struct ReproduceOptions {
     pub graphs: Vec<String>,
     /// Checkpoints to ask; the bundled models if empty.
     pub models: Vec<PathBuf>,
-    /// Precision of evaluations.
-    pub precision: Precision,
+    /// Precision of evaluations; the faster one of this machine if not set.
+    pub precision: Option<Precision>,
     /// Threads; all if not set.
     pub threads: Option<usize>,
     /// The triples to predict.
@@ -94,7 +94,7 @@ impl Default for ReproduceOptions {
             data: None,
             graphs: Vec::new(),
             models: Vec::new(),
-            precision: Precision::F32,
+            precision: None,
             threads: None,
             split: Split::Test,
             walks: Choice::Published,
