@@ -244,9 +244,9 @@ impl Model {
     ///
     /// >>> import flock_kg as fk
     /// >>> model, graph = fk.Model.bundled(), fk.Graph.bundled()
-    /// >>> answers = model.predict(graph, "Spain", "official_language", None, top=2)
+    /// >>> answers = model.predict(graph, "Spain", "official_language", None, top=1)
     /// >>> [(row["rank"], row["answer"]) for row in answers]
-    /// [(1, 'Spanish'), (2, 'Portuguese')]
+    /// [(1, 'Spanish')]
     /// >>> model.predict(graph, "Lisbon", None, "Portugal", top=1)["answer"]
     /// ['located_in']
     #[pyo3(signature = (graph, head, relation, tail, *, top=10, passes=None, walks=None, seed=0, budget=None, only_new=false,
