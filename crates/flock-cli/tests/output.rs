@@ -531,6 +531,15 @@ fn a_checkpoint_is_made_from_others() {
     assert!(ran.code == Some(2) && ran.err.contains("expected a number from 0 to 64"), "{ran:?}");
     assert_eq!(half.weights.values, whole.weights.in_half_precision().values);
 
+    let wide = ["checkpoint", model, "--width", "96", "--seed", "4", "--out", "wide.safetensors"];
+    assert!(place.run(&wide).ok().starts_with("wide.safetensors: entity model, "));
+    let wide = Checkpoint::read(place.path("wide.safetensors")).unwrap();
+    assert_eq!((wide.meta().width, wide.weights), (96, whole.weights.widened(96, 4).unwrap()));
+    let ran = place.run(&["checkpoint", model, "--width", "100", "--out", "never.safetensors"]);
+    assert!(ran.code == Some(2) && ran.err.contains("expected 32, 64, 96 or 128"), "{ran:?}");
+    let ran = place.run(&["checkpoint", model, "--width", "32", "--out", "never.safetensors"]);
+    assert!(ran.code == Some(1) && ran.err.contains("width is 32; it must be at least the model's"), "{ran:?}");
+
     // The mean of a model and itself has its weights.
     place.run(&["checkpoint", model, model, "--out", "mean.safetensors"]).ok();
     let mean = Checkpoint::read(place.path("mean.safetensors")).unwrap();

@@ -7,7 +7,7 @@
 //! to, [`step`] what training asks for. Modules depend on each other one way only, from the bottom:
 //!
 //! ```text
-//! processor ← metadata ← tensors ← weights ← checkpoint ← import, init
+//! processor ← metadata ← tensors ← weights ← checkpoint ← import, init ← widen
 //!             input ← step ← plain ← fast (model, update, gradient) ← ensemble ← bench
 //! ```
 
@@ -30,6 +30,7 @@ pub mod processor;
 pub mod step;
 pub mod tensors;
 pub mod weights;
+mod widen;
 
 pub use checkpoint::Checkpoint;
 pub use fast::pass::{Model, PassBuffers, PassScores};

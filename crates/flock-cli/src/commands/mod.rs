@@ -94,7 +94,7 @@ pub enum Command {
     Info(InfoArgs),
     /// Turn a PyTorch checkpoint into a safetensors file
     Import(ImportArgs),
-    /// Make a checkpoint from others: averaged, in half precision, or with another walk rule
+    /// Make a checkpoint from others: averaged, in half precision, wider, or with another walk rule
     Checkpoint(CheckpointArgs),
     /// Show what this machine offers and test that answers come out right
     Doctor(DoctorArgs),
