@@ -1,6 +1,6 @@
 //! A wider model that answers as the narrow one does, to be trained further.
 //!
-//! The first `D` values of a wide state or position are those of the narrow model, the others zero. They stay zero, and
+//! The first `D` values of a wide state or position are those of the narrow model. The others are zero after each update, and
 //! answers stay the same but for rounding, because
 //!
 //! - whatever adds to states and positions adds zero to their new values;
