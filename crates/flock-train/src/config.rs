@@ -174,6 +174,11 @@ pub struct WalkSection {
     pub all_at_query: bool,
     /// Whether balanced walks start only on edges of the query's own type.
     pub balanced_on_query_relation: bool,
+    /// Whether walks use inverse types. Without them a move has the name of its relation whichever way it
+    /// goes, so twice as many positions speak for a relation. Relation models only: the question about a
+    /// head names an inverse type. Kept in the checkpoint. A model that was trained without stays
+    /// without.
+    pub inverses: bool,
     /// Chance that a walk restarts instead of making a move, from 0 to 1. It is kept in the
     /// checkpoint in parts of 1024. If not set, a run that starts from a checkpoint uses the
     /// checkpoint's value.
@@ -461,6 +466,8 @@ impl TrainConfig {
             rule(!matches!(n, WalkCount::Fixed(n) if !fits(n)), key, "expected 1 to 16384, or \"rule\"")?;
         }
         rule((1..=16_384).contains(&self.walks.n_train), "walks.n_train", "expected 1 to 16384")?;
+        let all_named = self.walks.inverses || self.task == Task::Relation;
+        rule(all_named, "walks.inverses", "entity models need inverse types, which questions about heads name")?;
         let chance = self.walks.restart;
         rule(chance.is_none_or(|c| (0.0..=1.0).contains(&c)), "walks.restart", "expected 0 to 1")?;
         let period = self.walks.restart_period;
@@ -544,6 +551,7 @@ impl Default for WalkSection {
             backtrack: false,
             all_at_query: false,
             balanced_on_query_relation: false,
+            inverses: true,
             restart: None,
             restart_period: None,
         }

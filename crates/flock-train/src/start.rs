@@ -70,6 +70,7 @@ pub(crate) fn first_weights(
             balanced_on_query_relation: config.walks.balanced_on_query_relation,
             backtrack: config.walks.backtrack,
             all_at_query: config.walks.all_at_query,
+            inverses: config.walks.inverses,
             n_train: config.walks.n_train,
             mean_nodes,
             mean_triples,
@@ -110,10 +111,11 @@ pub(crate) fn first_weights(
             return start(format!("has {key} {has}, but the config has model.{key} = {asked}"));
         }
     }
-    // A model that was trained with such walks keeps the switch.
+    // A model that was trained with such walks, or without inverse types, keeps the switch.
     meta.balanced_on_query_relation |= config.walks.balanced_on_query_relation;
     meta.backtrack |= config.walks.backtrack;
     meta.all_at_query |= config.walks.all_at_query;
+    meta.inverses &= config.walks.inverses;
     config.walks.set_restarts(meta);
     // With its own rule the model gets as many walks at test time as in training. A fixed count
     // becomes a rule that gives this count on these graphs. A count for pieces says nothing about
