@@ -276,19 +276,24 @@ fn a_model_is_asked_with_the_switches_it_was_trained_with() {
     assert_eq!((&protocol["restart"], &protocol["restart_period"]), (&256.into(), &2.into()));
     let ran = place.run(&pretrain("wrong", &["--set", "walks.restart=1.5"]));
     assert!(ran.code == Some(1) && ran.err.contains("walks.restart: expected 0 to 1"), "{ran:?}");
-    // A relation model without inverse types, asked as it was trained, and kept so by further training.
-    let set = ["--task", "relation", "--steps", "1", "--set", "walks.inverses=false"];
-    let ran = ok(place.run(&pretrain("raw", &set)));
-    assert!(ran.err.contains("no inverse types"), "{}", ran.err);
-    let from = ["--task", "relation", "--steps", "1", "--set", "model.from=raw/last.safetensors"];
-    ok(place.run(&pretrain("further", &from)));
-    for model in ["raw/last.safetensors", "further/last.safetensors"] {
-        let how = ["--data", "kg", "--model", model, "--walks", "2", "--passes", "1", "--json"];
-        let protocol = &ok(place.run(&[&["eval", "Toy"], &how[..]].concat())).json_text()[0]["protocol"];
-        assert_eq!(protocol["inverses"], false, "{model}");
+    let ran = place.run(&pretrain("wrong", &["--set", "walks.query_start_period=20000"]));
+    assert!(ran.code == Some(1) && ran.err.contains("walks.query_start_period: expected 0 to 16384"), "{ran:?}");
+    // One name for each relation, and half of the random starts at the query: asked as trained, and kept
+    // so by further training.
+    for task in ["entity", "relation"] {
+        let set = ["--task", task, "--steps", "1", "--set", "walks.inverses=false", "--set", "walks.query_start_period=2"];
+        let [raw, further] = ["raw", "further"].map(|name| format!("{task}-{name}"));
+        let ran = ok(place.run(&pretrain(&raw, &set)));
+        assert!(ran.err.contains("one name for each relation, one random start in 2 at the query"), "{}", ran.err);
+        let from = format!("model.from={raw}/last.safetensors");
+        ok(place.run(&pretrain(&further, &["--task", task, "--steps", "1", "--set", &from])));
+        for model in [&raw, &further] {
+            let model = format!("{model}/last.safetensors");
+            let how = ["--data", "kg", "--model", &model, "--walks", "2", "--passes", "1", "--json"];
+            let protocol = &ok(place.run(&[&["eval", "Toy"], &how[..]].concat())).json_text()[0]["protocol"];
+            assert_eq!((&protocol["inverses"], &protocol["query_start_period"]), (&false.into(), &2.into()), "{model}");
+        }
     }
-    let ran = place.run(&pretrain("heads", &["--set", "walks.inverses=false"]));
-    assert!(ran.code == Some(1) && ran.err.contains("walks.inverses: entity models need inverse types"), "{ran:?}");
 }
 
 #[test]

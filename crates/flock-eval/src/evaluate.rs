@@ -290,6 +290,7 @@ fn full_protocol(
         inverses: ask.options.inverses,
         restart: ask.options.restart,
         restart_period: ask.options.restart_period,
+        query_start_period: ask.options.query_start_period,
         ties: "pessimistic".to_string(),
         filtered: task == Task::Entity,
         filter: dataset.protocol.filter(settings.split).to_vec(),

@@ -48,6 +48,9 @@ pub struct FullProtocol {
     /// Which walks may restart: every one (1), every second one (2), …; older results have none.
     #[serde(default)]
     pub restart_period: u32,
+    /// Which random starts are at the query's nodes: every one (1), every second one (2), …, none (0); older results have none.
+    #[serde(default)]
+    pub query_start_period: u32,
     /// Tie rule of the main metrics.
     pub ties: String,
     /// Whether the main metrics are filtered.

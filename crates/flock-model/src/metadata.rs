@@ -121,6 +121,9 @@ pub struct Metadata {
     /// Which walks may begin anew: every one (1), every second one (2), …; 1 if a file does not say.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub restart_period: u32,
+    /// Which random starts are at the query's nodes: every one (1), every second one (2), …; none (0) if a file does not say.
+    #[serde(default, skip_serializing_if = "is_published")]
+    pub query_start_period: u32,
     /// Base walk count the model was trained with.
     pub n_train: u32,
     /// The least base walk count that the rule gives; 16 if a file does not say.
@@ -162,6 +165,7 @@ impl Metadata {
             inverses: true,
             restart: 0,
             restart_period: 1,
+            query_start_period: 0,
             n_train: 128,
             n_least: MIN_BASE_WALKS,
             n_per_degree: 0.0,
@@ -220,6 +224,7 @@ impl Metadata {
             inverses: self.inverses,
             restart: self.restart,
             restart_period: self.restart_period,
+            query_start_period: self.query_start_period,
         }
     }
 
@@ -230,7 +235,7 @@ impl Metadata {
             (self.balanced_on_query_relation, ", balanced starts on the query's relation"),
             (self.backtrack, ", walks may step back"),
             (self.all_at_query, ", all walks start at the query"),
-            (!self.inverses, ", no inverse types"),
+            (!self.inverses, ", one name for each relation"),
         ];
         let mut words = String::new();
         if !is_published(&self.processor) {
@@ -243,6 +248,13 @@ impl Metadata {
                 period => format!("one walk in {period}"),
             };
             let _ = write!(words, ", restarts of {which} ({:.3})", f64::from(self.restart) / 1024.0);
+        }
+        match self.query_start_period {
+            0 => {}
+            1 => words.push_str(", random starts at the query"),
+            period => {
+                let _ = write!(words, ", one random start in {period} at the query");
+            }
         }
         words
     }

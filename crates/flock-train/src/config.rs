@@ -174,10 +174,10 @@ pub struct WalkSection {
     pub all_at_query: bool,
     /// Whether balanced walks start only on edges of the query's own type.
     pub balanced_on_query_relation: bool,
-    /// Whether walks use inverse types. Without them a move has the name of its relation whichever way it
-    /// goes, so twice as many positions speak for a relation. Relation models only: the question about a
-    /// head names an inverse type. Kept in the checkpoint. A model that was trained without stays
-    /// without.
+    /// Whether walks use both types of a relation. Without them a move has one name for its relation
+    /// whichever way it goes, so twice as many positions speak for it: the relation, or its inverse
+    /// where the question is about a head. Kept in the checkpoint. A model that was trained without
+    /// stays without.
     pub inverses: bool,
     /// Chance that a walk restarts instead of making a move, from 0 to 1. It is kept in the
     /// checkpoint in parts of 1024. If not set, a run that starts from a checkpoint uses the
@@ -185,16 +185,23 @@ pub struct WalkSection {
     pub restart: Option<f64>,
     /// Which walks may restart: every one (1), every second one (2), …
     pub restart_period: Option<u32>,
+    /// Which random starts are at the query's nodes instead: every one (1), every second one (2), …,
+    /// or none (0). Kept in the checkpoint. If not set, a run that starts from a checkpoint uses the
+    /// checkpoint's value.
+    pub query_start_period: Option<u32>,
 }
 
 impl WalkSection {
-    /// Copies the restart settings that are set.
-    pub(crate) fn set_restarts(&self, meta: &mut Metadata) {
+    /// Copies the settings of restarts and random starts that are set.
+    pub(crate) fn set_starts(&self, meta: &mut Metadata) {
         if let Some(chance) = self.restart {
             meta.restart = (1024.0 * chance).round() as u32;
         }
         if let Some(period) = self.restart_period {
             meta.restart_period = period;
+        }
+        if let Some(period) = self.query_start_period {
+            meta.query_start_period = period;
         }
     }
 }
@@ -466,12 +473,12 @@ impl TrainConfig {
             rule(!matches!(n, WalkCount::Fixed(n) if !fits(n)), key, "expected 1 to 16384, or \"rule\"")?;
         }
         rule((1..=16_384).contains(&self.walks.n_train), "walks.n_train", "expected 1 to 16384")?;
-        let all_named = self.walks.inverses || self.task == Task::Relation;
-        rule(all_named, "walks.inverses", "entity models need inverse types, which questions about heads name")?;
         let chance = self.walks.restart;
         rule(chance.is_none_or(|c| (0.0..=1.0).contains(&c)), "walks.restart", "expected 0 to 1")?;
         let period = self.walks.restart_period;
         rule(period.is_none_or(|p| (1..=16_384).contains(&p)), "walks.restart_period", "expected 1 to 16384")?;
+        let period = self.walks.query_start_period;
+        rule(period.is_none_or(|p| p <= 16_384), "walks.query_start_period", "expected 0 to 16384")?;
         let temperature = self.loss.temperature;
         rule(temperature > 0.0 && temperature.is_finite(), "loss.temperature", "expected more than 0")?;
         rule((0.0..=1.0).contains(&self.loss.softmax), "loss.softmax", "expected 0 to 1")?;
@@ -554,6 +561,7 @@ impl Default for WalkSection {
             inverses: true,
             restart: None,
             restart_period: None,
+            query_start_period: None,
         }
     }
 }

@@ -25,6 +25,10 @@ pub(crate) fn config_hash(config: &TrainConfig) -> String {
     if let Some(keys) = config.as_object_mut() {
         keys.remove("minutes");
     }
+    if let Some(keys) = config["walks"].as_object_mut() {
+        keys.retain(|key, value| !(key == "query_start_period" && value.is_null()));
+        keys.retain(|key, value| !(key == "inverses" && *value == true));
+    }
     if let Some(keys) = config["model"].as_object_mut() {
         keys.retain(|key, value| !(["width", "heads", "layers"].contains(&key.as_str()) && value.is_null()));
     }
@@ -79,7 +83,7 @@ pub(crate) fn first_weights(
             note: note("trained".to_string()),
             ..published
         };
-        config.walks.set_restarts(&mut meta);
+        config.walks.set_starts(&mut meta);
         return Ok(initial_weights(meta, config.seed)?);
     };
     let mut checkpoint = match (context.start, context.bundled) {
@@ -116,7 +120,7 @@ pub(crate) fn first_weights(
     meta.backtrack |= config.walks.backtrack;
     meta.all_at_query |= config.walks.all_at_query;
     meta.inverses &= config.walks.inverses;
-    config.walks.set_restarts(meta);
+    config.walks.set_starts(meta);
     // With its own rule the model gets as many walks at test time as in training. A fixed count
     // becomes a rule that gives this count on these graphs. A count for pieces says nothing about
     // whole graphs.

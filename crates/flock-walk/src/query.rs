@@ -51,8 +51,9 @@ pub struct WalkOptions {
     /// Whether balanced walks start only on edges of the query's own type. This has no effect on
     /// relation queries, or if the type has no edge.
     pub balanced_on_query_relation: bool,
-    /// Whether walks use inverse types. Without them a step is named by its relation alone, whether
-    /// it goes along the relation or against it, and balanced walks start along relations only. The
+    /// Whether walks use both types of a relation. Without them each relation has one name, whether
+    /// a step goes along it or against it, and balanced walks start along that name only: its
+    /// inverse type if the query's own type is one (a question about a head), else the relation. The
     /// published Petals protocol asks for this.
     pub inverses: bool,
     /// Chance, in parts of 1024, that a walk restarts instead of making a move. It restarts at a
@@ -62,6 +63,10 @@ pub struct WalkOptions {
     /// Which walks may restart: every walk (1), every second walk (2), and so on. The others never
     /// restart.
     pub restart_period: u32,
+    /// Which walks that would start at a uniform node start at the query's nodes instead: every one
+    /// (1), every second one (2), and so on, or none (0). In a relation query they take head and tail
+    /// in turns. The published walks have 0.
+    pub query_start_period: u32,
 }
 
 impl Default for WalkOptions {
@@ -75,6 +80,7 @@ impl Default for WalkOptions {
             inverses: true,
             restart: 0,
             restart_period: 1,
+            query_start_period: 0,
         }
     }
 }

@@ -16,7 +16,7 @@
 use crate::prefetch::prefetch;
 use crate::query::{WalkOptions, WalkQuery};
 use crate::rng::{Key, Stream, split};
-use crate::starts::{Start, Starts};
+use crate::starts::{Naming, Start, Starts};
 use flock_graph::mask::{HiddenNode, nth_kept};
 use flock_graph::topology::{Arrays, NodeRecord, Slot, Step};
 use flock_graph::{Mask, NodeId, Topology, TypeId};
@@ -370,7 +370,7 @@ fn restarting_block<G: GraphReader, V: View>(
     first: usize,
     mut out: BlockOutput<'_>,
 ) {
-    let (backtrack, inverses, length) = (options.backtrack, options.inverses, out.length);
+    let (backtrack, naming, length) = (options.backtrack, starts.naming, out.length);
     let period = options.restart_period.max(1) as usize;
     let mut walkers = [Walker::<V::Hidden>::empty(); WALKERS];
     let walkers = &mut walkers[..out.walks];
@@ -423,7 +423,7 @@ fn restarting_block<G: GraphReader, V: View>(
             } else {
                 match fixed[i].take() {
                     Some((_, ty)) => (ty, 0),
-                    None => label(topology, reader, view, walker, inverses),
+                    None => label(topology, reader, view, walker, naming),
                 }
             };
             out.put_step(i, position, step);
@@ -441,7 +441,7 @@ fn walk_block<G: GraphReader, V: View>(
     first: usize,
     mut out: BlockOutput<'_>,
 ) {
-    let (backtrack, inverses) = (options.backtrack, options.inverses);
+    let (backtrack, naming) = (options.backtrack, starts.naming);
     let mut walkers = [Walker::<V::Hidden>::empty(); WALKERS];
     let walkers = &mut walkers[..out.walks];
     let mut fixed = [None; WALKERS];
@@ -476,7 +476,7 @@ fn walk_block<G: GraphReader, V: View>(
         out.put_node(i, 1, walker.at);
     }
     for (i, walker) in walkers.iter_mut().enumerate() {
-        out.put_step(i, 1, fixed[i].map_or_else(|| label(topology, reader, view, walker, inverses), |(_, ty)| (ty, 0)));
+        out.put_step(i, 1, fixed[i].map_or_else(|| label(topology, reader, view, walker, naming), |(_, ty)| (ty, 0)));
         aim(reader, view, walker, !backtrack);
     }
     for position in 2..out.length {
@@ -485,7 +485,7 @@ fn walk_block<G: GraphReader, V: View>(
             out.put_node(i, position, walker.at);
         }
         for (i, walker) in walkers.iter_mut().enumerate() {
-            out.put_step(i, position, label(topology, reader, view, walker, inverses));
+            out.put_step(i, position, label(topology, reader, view, walker, naming));
             // The draw after the last position is not used. To skip it would cost a branch.
             aim(reader, view, walker, !backtrack);
         }
@@ -542,15 +542,15 @@ fn arrive<H>(walker: &mut Walker<H>, next: NodeId, backtrack: bool) {
 }
 
 /// Returns the type and direction of the step: a uniform half-step of the slot, and a coin. Without
-/// inverses there is no coin. The half-step itself says whether the walk follows its relation or
-/// goes against it.
+/// inverses there is no coin. The half-step itself says whether the walk follows the type that names
+/// its relation or goes against it.
 #[inline(always)]
 fn label<G: GraphReader, V: View>(
     topology: &Topology,
     reader: G,
     view: V,
     walker: &Walker<V::Hidden>,
-    inverses: bool,
+    naming: Naming,
 ) -> (TypeId, u8) {
     if walker.last == NOWHERE {
         return (topology.no_type(), NO_STEP);
@@ -564,6 +564,9 @@ fn label<G: GraphReader, V: View>(
             (half_steps[nth_kept(hidden, (index / 2) as u32) as usize], index as u32 & 1)
         }
     };
-    let coin = if inverses { coin } else { half_step & 1 };
+    let coin = match naming {
+        Naming::Both => coin,
+        Naming::One(inverse) => half_step & 1 ^ inverse,
+    };
     (topology.type_of(half_step ^ coin), coin as u8 | walker.looped)
 }

@@ -33,11 +33,33 @@ pub struct Starts {
     n: usize,
     base: u64,
     groups: [StartKind; 4], // the first three for an entity query
+    query_start_period: usize,
     walks: usize,
     head: NodeId,
+    tail: NodeId, // the head, for an entity query
     tickets: Vec<Ticket>, // (n), empty if no walk has a balanced start
     key: Key,
     first_place: u64, // place of this update in the order of a type's edges
+    pub(crate) naming: Naming,
+}
+
+/// Which of the two types of a relation name a step.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Naming {
+    /// Either, by a coin.
+    Both,
+    /// Always the relation (0), or always its inverse (1).
+    One(u32),
+}
+
+impl Naming {
+    /// Without inverse types the query's own type says which one it is.
+    fn of(topology: &Topology, relation: Option<TypeId>, options: &WalkOptions) -> Naming {
+        match options.inverses {
+            true => Naming::Both,
+            false => Naming::One(relation.map_or(0, |t| u32::from(t >= topology.num_relations()))),
+        }
+    }
 }
 
 /// The right of a balanced walk to start on an edge of a type.
@@ -86,27 +108,41 @@ impl Starts {
             WalkQuery::Entity { head, relation } => (head, None, Some(relation)),
             WalkQuery::Relation { head, tail } => (head, Some(tail), None),
         };
+        let naming = Naming::of(topology, relation, options);
         let (mut tickets, mut copies) = (Vec::new(), 0);
         if !options.all_at_query {
-            let walked = |t: TypeId| options.inverses || t < topology.num_relations();
-            let wanted = relation.filter(|&t| options.balanced_on_query_relation && walked(t));
+            let wanted = relation.filter(|_| options.balanced_on_query_relation);
             let own = wanted.filter(|&t| edges_of(topology, mask, t) > 0);
             (tickets, copies) = match own {
                 Some(ty) => ((0..n).map(|copy| Ticket { ty, copy }).collect(), n),
-                None => draw_tickets(topology, mask, n, options.inverses, Stream::from_base(base, TICKETS)),
+                None => draw_tickets(topology, mask, n, naming, Stream::from_base(base, TICKETS)),
             };
         }
         let balanced = if tickets.is_empty() { StartKind::Uniform } else { StartKind::Balanced };
         let head_group = StartKind::At(head);
-        let tail_group = StartKind::At(tail.unwrap_or(head));
-        let groups = match (options.all_at_query, tail) {
+        let has_tail = tail.is_some();
+        let tail = tail.unwrap_or(head);
+        let tail_group = StartKind::At(tail);
+        let groups = match (options.all_at_query, has_tail) {
             (true, _) => [head_group, tail_group, head_group, tail_group],
-            (false, None) => [head_group, StartKind::Uniform, balanced, balanced],
-            (false, Some(_)) => [head_group, tail_group, StartKind::Uniform, balanced],
+            (false, false) => [head_group, StartKind::Uniform, balanced, balanced],
+            (false, true) => [head_group, tail_group, StartKind::Uniform, balanced],
         };
         let update = u64::from(key.pass) * u64::from(options.updates) + u64::from(key.update);
         let first_place = update.wrapping_mul(u64::from(copies));
-        Starts { n: n as usize, base, groups, walks: query.num_walks(n), head, tickets, key, first_place }
+        Starts {
+            n: n as usize,
+            base,
+            groups,
+            query_start_period: options.query_start_period as usize,
+            walks: query.num_walks(n),
+            head,
+            tail,
+            tickets,
+            key,
+            first_place,
+            naming,
+        }
     }
 
     /// Returns the number of walks of the query.
@@ -119,11 +155,22 @@ impl Starts {
         self.tickets.iter().map(|ticket| ticket.ty)
     }
 
+    /// Returns the kind of start of walk `walk`.
+    fn kind(&self, walk: usize) -> StartKind {
+        let (group, number) = (self.groups[walk / self.n], walk % self.n);
+        match group {
+            StartKind::Uniform if self.query_start_period > 0 && number.is_multiple_of(self.query_start_period) => {
+                StartKind::At(if number / self.query_start_period % 2 == 0 { self.head } else { self.tail })
+            }
+            group => group,
+        }
+    }
+
     /// Returns the stream of walk `walk`, and its start. The start may have used the first word of
     /// the stream.
     pub(crate) fn start(&self, topology: &Topology, mask: Option<&Mask>, walk: usize) -> (Stream, Start) {
         let mut stream = Stream::from_base(self.base, walk as u64);
-        let start = match self.groups[walk / self.n] {
+        let start = match self.kind(walk) {
             StartKind::At(v) => Start::Node(v),
             StartKind::Uniform if topology.num_nodes() == 0 => Start::Node(self.head),
             StartKind::Uniform => Start::Node(stream.below(u64::from(topology.num_nodes())) as u32),
@@ -144,7 +191,7 @@ impl Starts {
     /// Draws a new start of the walk's own kind: the same node, another uniform node, or another
     /// edge of its type.
     pub(crate) fn again(&self, topology: &Topology, mask: Option<&Mask>, walk: usize, stream: &mut Stream) -> Start {
-        match self.groups[walk / self.n] {
+        match self.kind(walk) {
             StartKind::At(v) => Start::Node(v),
             StartKind::Uniform if topology.num_nodes() == 0 => Start::Node(self.head),
             StartKind::Uniform => Start::Node(stream.below(u64::from(topology.num_nodes())) as u32),
@@ -167,7 +214,7 @@ impl Starts {
 
     /// Tells whether the walk counts a node's self-loop among its candidates.
     pub(crate) fn counts_loops(&self, walk: usize) -> bool {
-        self.groups[walk / self.n] == StartKind::Balanced
+        self.kind(walk) == StartKind::Balanced
     }
 }
 
@@ -203,10 +250,14 @@ fn draw_tickets(
     topology: &Topology,
     mask: Option<&Mask>,
     n: u32,
-    inverses: bool,
+    naming: Naming,
     mut stream: Stream,
 ) -> (Vec<Ticket>, u32) {
-    let ways = 1 + u32::from(inverses); // types of a relation
+    // The types of a relation, and the first of them.
+    let (ways, inverse) = match naming {
+        Naming::Both => (2, 0),
+        Naming::One(inverse) => (1, inverse),
+    };
     let relations = topology.relations_in_use();
     let gone = mask.map_or(&[][..], |m| m.gone_relations());
     let m = u64::from(ways) * (relations.len() - gone.len()) as u64;
@@ -221,7 +272,7 @@ fn draw_tickets(
     let ticket = |number: u64| {
         let t = (number % m) as u32;
         let relation = relations[nth_kept(gone, t / ways) as usize];
-        Ticket { ty: relation + t % ways * topology.num_relations(), copy: (number / m) as u32 }
+        Ticket { ty: relation + (inverse + t % ways) * topology.num_relations(), copy: (number / m) as u32 }
     };
     let mut tickets = Vec::with_capacity(n as usize);
     tickets.extend((0..rounds * total).map(ticket));

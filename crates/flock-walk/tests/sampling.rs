@@ -163,6 +163,18 @@ fn switches() {
     assert_eq!(starts(queries()[0]), [3; 6]);
     assert_eq!(starts(queries()[2]), [4, 4, 20, 20, 4, 4, 20, 20]);
 
+    // Every second random start is at the query's nodes, in turns; the other walks stay as they were.
+    let half = WalkOptions { query_start_period: 2, ..options(5) };
+    let changed = |query, options| {
+        let [before, after] = [&self::options(5), options].map(|o| Walks::sample(&g, None, &query, 6, KEY, o));
+        let pairs = before.nodes.chunks(5).zip(after.nodes.chunks(5)).enumerate();
+        pairs.filter(|(_, (before, after))| before != after).map(|(i, (_, after))| (i, after[0])).collect::<Vec<_>>()
+    };
+    assert_eq!(changed(queries()[0], &half), [(6, 3), (8, 3), (10, 3)]);
+    assert_eq!(changed(queries()[2], &half), [(12, 4), (14, 20), (16, 4)]);
+    let every = WalkOptions { query_start_period: 1, ..options(5) };
+    assert_eq!(changed(queries()[0], &every).iter().map(|x| x.0).collect::<Vec<_>>(), [6, 7, 8, 9, 10, 11]);
+
     let own = WalkOptions { balanced_on_query_relation: true, ..options(2) };
     let walks = Walks::sample(&g, None, &queries()[1], n, KEY, &own);
     assert!(walks.types.chunks(2).skip(20).all(|types| types == [10, 7]));

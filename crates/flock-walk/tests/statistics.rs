@@ -53,13 +53,20 @@ fn without(triples: &[Triple], hidden: &[Triple]) -> Vec<Triple> {
 
 type Outcome = (u32, u32, u8); // next node, type, direction
 
-/// Lists all next positions and their probabilities, as section 2 defines them, on the graph with
-/// or without inverses.
-fn moves(triples: &[Triple], inverses: bool, v: u32, left: Option<u32>, balanced: bool) -> BTreeMap<Outcome, f64> {
-    let mut edges: Vec<(u32, u32, u32)> = triples.iter().map(|x| (x.head, x.relation, x.tail)).collect();
-    if inverses {
-        edges.extend(triples.iter().map(|x| (x.tail, x.relation + RELATIONS, x.head)));
+/// The edges that name the moves of a question: of both types, of the relation, or of its inverse.
+fn named(triples: &[Triple], inverses: bool, relation: u32) -> Vec<(u32, u32, u32)> {
+    let along = triples.iter().map(|x| (x.head, x.relation, x.tail));
+    let against = triples.iter().map(|x| (x.tail, x.relation + RELATIONS, x.head));
+    match (inverses, relation < RELATIONS) {
+        (true, _) => along.chain(against).collect(),
+        (false, true) => along.collect(),
+        (false, false) => against.collect(),
     }
+}
+
+/// Lists all next positions and their probabilities, as section 2 defines them, on a graph with
+/// these edges.
+fn moves(edges: &[(u32, u32, u32)], v: u32, left: Option<u32>, balanced: bool) -> BTreeMap<Outcome, f64> {
     let has_loop = edges.iter().any(|&(a, _, b)| a == v && b == v);
     let undirected = edges.iter().flat_map(|&(a, _, b)| [(a, b), (b, a)]);
     let mut next: BTreeSet<u32> = undirected.filter(|&(a, b)| a == v && b != v).map(|(_, b)| b).collect();
@@ -75,7 +82,7 @@ fn moves(triples: &[Triple], inverses: bool, v: u32, left: Option<u32>, balanced
     let mut outcomes = BTreeMap::new();
     for &w in &next {
         let mut labels = Vec::new();
-        for &(a, s, b) in &edges {
+        for &(a, s, b) in edges {
             if w == v {
                 labels.extend((a == v && b == v).then_some((s, 1)));
             } else {
@@ -128,8 +135,8 @@ fn key(query: u64) -> Key {
     Key { seed: 11, pass: 1, update: 2, query }
 }
 
-/// Compares every state that a walk can be in with its exact table of next moves.
-fn check_moves(g: &Topology, mask: Option<&Mask>, rest: &[Triple], options: WalkOptions) {
+/// Compares every state that a walk of a question can be in with its exact table of next moves.
+fn check_moves_of(relation: u32, g: &Topology, mask: Option<&Mask>, rest: &[Triple], options: WalkOptions) {
     let (length, backtrack) = (24, options.backtrack);
     let options = WalkOptions { length, ..options };
     let n = 8;
@@ -137,7 +144,7 @@ fn check_moves(g: &Topology, mask: Option<&Mask>, rest: &[Triple], options: Walk
     let mut samples = 0;
     for query in 0..1100 {
         let head = (query % u64::from(g.num_nodes())) as u32;
-        let walks = Walks::sample(g, mask, &WalkQuery::Entity { head, relation: 0 }, n, key(query), &options);
+        let walks = Walks::sample(g, mask, &WalkQuery::Entity { head, relation }, n, key(query), &options);
         for walk in 0..3 * n as usize {
             let balanced = walk >= 2 * n as usize;
             let at = |k: usize| {
@@ -154,10 +161,15 @@ fn check_moves(g: &Topology, mask: Option<&Mask>, rest: &[Triple], options: Walk
         }
     }
     assert!(samples > 200_000 && counts.len() > if backtrack { 20 } else { 40 });
+    let edges = named(rest, options.inverses, relation);
     for ((v, left, balanced), counts) in &counts {
-        let exact = moves(rest, options.inverses, *v, *left, *balanced);
+        let exact = moves(&edges, *v, *left, *balanced);
         fits(&format!("from {v} after {left:?}, balanced {balanced}"), counts, &exact);
     }
+}
+
+fn check_moves(g: &Topology, mask: Option<&Mask>, rest: &[Triple], options: WalkOptions) {
+    check_moves_of(0, g, mask, rest, options);
 }
 
 #[test]
@@ -192,8 +204,11 @@ fn moves_without_inverses() {
     let rest = without(&triples, &hidden());
     let g = Topology::build(nodes, RELATIONS, triples.clone()).unwrap();
     let options = WalkOptions { inverses: false, ..WalkOptions::default() };
-    check_moves(&g, None, &triples, options);
-    check_moves(&g, Some(&Mask::new(&g, &hidden())), &rest, options);
+    // Type 4 is the inverse of relation 1: a question about a head.
+    for relation in [0, 4] {
+        check_moves_of(relation, &g, None, &triples, options);
+        check_moves_of(relation, &g, Some(&Mask::new(&g, &hidden())), &rest, options);
+    }
 }
 
 /// A hub with most neighbours hidden: index arithmetic over many hidden slots.
@@ -321,12 +336,13 @@ fn balanced_edges() {
     let raw = WalkOptions { inverses: false, ..options };
     check_edges(&g, None, &triples, &raw, None);
     check_edges(&g, Some(&mask), &rest, &raw, None);
-    // The query's own type is an inverse one, which this graph does not have. So the option has no
-    // effect.
-    let query = WalkQuery::Entity { head: 0, relation: 4 };
     let own = WalkOptions { inverses: false, ..own };
-    let tickets = |options| Starts::prepare(&g, None, &query, 20, key(0), &options).tickets().collect::<Vec<_>>();
-    assert_eq!(tickets(own), tickets(raw));
+    check_edges(&g, None, &triples, &own, Some(4));
+    check_edges(&g, Some(&mask), &rest, &own, Some(2));
+    // A question about a head: all walks start along inverse types.
+    let query = WalkQuery::Entity { head: 0, relation: 4 };
+    let tickets: BTreeSet<u32> = Starts::prepare(&g, None, &query, 20, key(0), &raw).tickets().collect();
+    assert_eq!(tickets, BTreeSet::from([3, 4, 5]));
 }
 
 /// Section 2: edges are drawn without replacement over the updates and passes of a query. On the query's own relation every
