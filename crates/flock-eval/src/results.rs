@@ -40,7 +40,7 @@ pub struct FullProtocol {
     pub all_at_query: bool,
     /// Whether balanced walks start on edges of the query's relation.
     pub balanced_on_query_relation: bool,
-    /// Whether graphs have an inverse type for each relation.
+    /// Whether walks use both types of a relation.
     pub inverses: bool,
     /// Chance that a walk restarts, in parts of 1024; older results have none.
     #[serde(default)]

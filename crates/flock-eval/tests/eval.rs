@@ -224,16 +224,18 @@ fn a_model_is_asked_with_the_walks_it_was_trained_with() {
         let settings = EvalSettings { walks: Choice::Given(4), ..settings() };
         let e = evaluate(&data, &model, &name, &settings, &pool(1), None, &mut |_| true).unwrap();
         let p = e.protocol;
-        (e.summary.all.pessimistic, [p.balanced_on_query_relation, p.backtrack, p.all_at_query, p.inverses])
+        let at_query = p.query_start_period == 1;
+        (e.summary.all.pessimistic, [p.balanced_on_query_relation, p.backtrack, p.all_at_query, p.inverses, at_query])
     };
     let (plain, switches) = run(|_| ());
-    assert_eq!(switches, [false, false, false, true]);
+    assert_eq!(switches, [false, false, false, true, false]);
     type Switch = fn(&mut Metadata);
-    let all: [(Switch, [bool; 4]); 4] = [
-        (|m| m.balanced_on_query_relation = true, [true, false, false, true]),
-        (|m| m.backtrack = true, [false, true, false, true]),
-        (|m| m.all_at_query = true, [false, false, true, true]),
-        (|m| m.inverses = false, [false, false, false, false]),
+    let all: [(Switch, [bool; 5]); 5] = [
+        (|m| m.balanced_on_query_relation = true, [true, false, false, true, false]),
+        (|m| m.backtrack = true, [false, true, false, true, false]),
+        (|m| m.all_at_query = true, [false, false, true, true, false]),
+        (|m| m.inverses = false, [false, false, false, false, false]),
+        (|m| m.query_start_period = 1, [false, false, false, true, true]),
     ];
     for (switch, expected) in all {
         let (metrics, switches) = run(switch);

@@ -83,6 +83,7 @@ fn is_one_layer(layers: &usize) -> bool {
 
 /// What a checkpoint says about itself: the sizes of the model, and where its weights come from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Metadata {
     /// What the model predicts.
     pub task: Task,
@@ -112,7 +113,7 @@ pub struct Metadata {
     /// Whether all walks start at the query's nodes; not so if a file does not say.
     #[serde(default, skip_serializing_if = "is_published")]
     pub all_at_query: bool,
-    /// Whether walked graphs have their inverse types; they do if a file does not say.
+    /// Whether walks use both types of a relation; they do if a file does not say.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub inverses: bool,
     /// Chance, in parts of 1024, that a walk begins anew instead of making a move; 0 if a file does not say.

@@ -81,6 +81,25 @@ fn same_bits_for_any_threads_and_any_cut() {
     }
 }
 
+/// With one name for each relation, a question about a head is the question about a tail on the
+/// reversed graph. (Balanced starts are left out: their edges come in an order that depends on the
+/// type. No relation joins two nodes in both directions: the order of the labels would differ.)
+#[test]
+fn head_questions_are_tail_questions_on_the_reversed_graph() {
+    let forward = triples(40, 5, 150).into_iter().filter(|t| t.head < t.tail).collect::<Vec<_>>();
+    let backward = forward.iter().map(|t| Triple { head: t.tail, tail: t.head, ..*t }).collect();
+    let [g, reversed] = [forward, backward].map(|triples| Topology::build(40, 5, triples).unwrap());
+    let o = WalkOptions { inverses: false, ..options(30) };
+    let n = 20;
+    let walks = |g, relation| Walks::sample(g, None, &WalkQuery::Entity { head: 3, relation }, n, KEY, &o);
+    let (heads, tails) = (walks(&g, 7), walks(&reversed, 2));
+    let all = 2 * n as usize * o.length;
+    assert_eq!((&heads.nodes[..all], &heads.dirs[..all]), (&tails.nodes[..all], &tails.dirs[..all]));
+    for (&of_heads, &of_tails) in heads.types[..all].iter().zip(&tails.types) {
+        assert_eq!(of_heads, if of_tails == g.no_type() { of_tails } else { of_tails + 5 });
+    }
+}
+
 /// Hiding edges gives the walks of the graph rebuilt without them, bit for bit.
 #[test]
 fn masked_walks_are_those_of_the_rebuilt_graph() {
@@ -101,6 +120,7 @@ fn masked_walks_are_those_of_the_rebuilt_graph() {
                     options(length),
                     WalkOptions { backtrack: true, ..options(length) },
                     WalkOptions { balanced_on_query_relation: true, ..options(length) },
+                    WalkOptions { inverses: false, query_start_period: 2, restart: 100, ..options(length) },
                 ] {
                     assert_eq!(
                         Walks::sample(&g, Some(&mask), &query, n, KEY, &o),
@@ -172,6 +192,12 @@ fn switches() {
     };
     assert_eq!(changed(queries()[0], &half), [(6, 3), (8, 3), (10, 3)]);
     assert_eq!(changed(queries()[2], &half), [(12, 4), (14, 20), (16, 4)]);
+    // Such a walk restarts at the query too.
+    let again = WalkOptions { restart: 512, ..half };
+    let walks = Walks::sample(&g, None, &queries()[0], 6, KEY, &again);
+    let restarts = walks.dirs.iter().zip(&walks.nodes).enumerate().filter(|(_, (dir, _))| **dir == 3);
+    let restarts: Vec<_> = restarts.filter(|(at, _)| [6, 8, 10].contains(&(at / 5))).map(|(_, (_, v))| *v).collect();
+    assert!(restarts.len() > 6 && restarts.iter().all(|&v| v == 3), "{restarts:?}");
     let every = WalkOptions { query_start_period: 1, ..options(5) };
     assert_eq!(changed(queries()[0], &every).iter().map(|x| x.0).collect::<Vec<_>>(), [6, 7, 8, 9, 10, 11]);
 

@@ -29,10 +29,10 @@
 //! looking at two edges of one walk together: this is what anonymous names of types are for.
 //!
 //! **Inverses.** The published protocol adds none to these graphs: a move along a triple has the
-//! one label `(r, 0)`, against it `(r, 1)`, and balanced starts are along triples. Walks here
-//! always know inverse types, so each move has a second label, `(r⁻¹, 1)` or `(r⁻¹, 0)`, as in a
-//! run of the published code with inverses added, which solved all 44 instances sampled. The
-//! symmetry above extends to them (`r⁻¹ ↦ permutation(r)⁻¹`), so the graphs are no easier for it.
+//! one label `(r, 0)`, against it `(r, 1)`, and balanced starts are along triples. With `inverses`
+//! in the config each move has a second label, `(r⁻¹, 1)` or `(r⁻¹, 0)`, as in a run of the
+//! published code with inverses added, which solved all 44 instances sampled. The symmetry above
+//! extends to them (`r⁻¹ ↦ permutation(r)⁻¹`), so the graphs are no easier for it.
 
 mod config;
 mod drawing;
