@@ -434,11 +434,18 @@ impl Model {
             Ok((sink.finish()?, batch))
         })?;
         // Written before a warning is raised as an error.
-        if let (Some(path), false) = (&out, batch.failures.is_empty()) {
+        if let Some(path) = &out {
             let mut name = path.as_os_str().to_owned();
             name.push(".failures.jsonl");
             let lines: String = batch.failures.iter().map(|failure| format!("{failure}\n")).collect();
-            let written = write_atomically(&PathBuf::from(&name), lines.as_bytes());
+            let written = match (lines.is_empty(), &PathBuf::from(&name)) {
+                (false, file) => write_atomically(file, lines.as_bytes()),
+                // Those of an earlier call would be taken for these.
+                (true, file) => match std::fs::remove_file(file) {
+                    Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+                    removed => removed,
+                },
+            };
             written.map_err(|e| Fault::other(format!("{}: {e}", name.display())).raise(py))?;
         }
         warn_failures(py, "questions", &batch.failures, rows.len())?;

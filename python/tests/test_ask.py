@@ -321,6 +321,9 @@ def test_what_failed_is_beside_the_file(model: fk.Model, countries: fk.Graph, tm
                                   on_error="skip", out=out)
     failures = [json.loads(line) for line in (tmp_path / "answers.csv.failures.jsonl").read_text().splitlines()]
     assert rows == 1 and [failure["question"] for failure in failures] == [1]
+    # When all are right, nothing of an earlier call is left.
+    assert model.predict_many(countries, [("Spain", "borders", None)], walks=2, top=1, on_error="skip", out=out) == 1
+    assert not (tmp_path / "answers.csv.failures.jsonl").exists()
 
 
 def test_what_failed_is_kept_even_if_the_warning_is_an_error(

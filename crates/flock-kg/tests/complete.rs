@@ -1,5 +1,6 @@
 //! Missing links and scores of given triples, on the bundled graph with the bundled model.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -124,6 +125,15 @@ fn the_search_ends_in_time_for_what_the_best_links_lack() {
     let must_end = |more, budget| progress.must_end(Duration::from_secs(2), 10, more, Duration::from_millis(budget));
     assert!(must_end(0, 3000) && !must_end(0, 3100));
     assert!(must_end(5, 4000) && !must_end(5, 4100));
+    // Before the first question only the budget itself counts.
+    let at_first = |budget| progress.must_end(Duration::from_secs(2), 0, 100, Duration::from_millis(budget));
+    assert!(at_first(2000) && !at_first(2100));
+    // A plan may be given up before any of its places.
+    let graph = flock_kg::bundled::graph().unwrap();
+    let places = Cell::new(0);
+    let go_on = || places.replace(places.get() + 1) < 3;
+    assert!(Completion::plan_while(graph.topology(), CompleteOptions::default(), &go_on).is_none());
+    assert_eq!(places.get(), 4);
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn html(api: &Value, guarded: bool) -> String {
             let text = about["summary"].as_str().or(about["description"].as_str()).unwrap_or("");
             let _ = write!(out, "<p>{}", escape_html(text));
             if let Some(parameters) = about["parameters"].as_array() {
-                rows(&mut out, "Weights", parameters.iter().map(|p| (p["name"].as_str().unwrap_or(""), p)));
+                rows(&mut out, "Parameters", parameters.iter().map(|p| (p["name"].as_str().unwrap_or(""), p)));
             }
             for (kind, content) in about["requestBody"]["content"].as_object().unwrap_or(&none) {
                 let _ = write!(out, "<p>Body: <code>{}</code> {}", escape_html(kind), reference(&content["schema"]));

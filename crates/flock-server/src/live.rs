@@ -73,7 +73,19 @@ pub struct Live {
     pub notices: Vec<String>,
     now: RwLock<Arc<Graph>>,
     indexes: RwLock<Arc<Indexes>>,
+    indexing: Mutex<Indexing>,
     writer: Mutex<Writer>,
+}
+
+/// What the thread that sorts names is at.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Indexing {
+    /// There is none.
+    Idle,
+    /// It sorts the names of the newest graph.
+    Busy,
+    /// The graph has changed meanwhile, so it will sort once more.
+    Again,
 }
 
 struct Writer {
@@ -82,7 +94,7 @@ struct Writer {
     since: Option<Vec<StoredEdit>>,
 }
 
-fn unpoisoned<'a>(lock: &'a Mutex<Writer>) -> MutexGuard<'a, Writer> {
+fn unpoisoned<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing is left half done by a panic: a snapshot is published whole.
     lock.lock().unwrap_or_else(|e| e.into_inner())
 }
@@ -123,6 +135,7 @@ impl Live {
             notices,
             now: RwLock::new(Arc::new(graph)),
             indexes: RwLock::default(),
+            indexing: Mutex::new(Indexing::Idle),
             writer: Mutex::new(Writer { store, since: None }),
         });
         live.clone().index();
@@ -130,14 +143,39 @@ impl Live {
         Ok(live)
     }
 
-    /// Sorts the names on a thread of its own; until then completion looks at all of them.
+    /// Sorts the names on a thread of its own, one at a time; until then completion looks at all of them.
     fn index(self: Arc<Live>) {
-        std::thread::spawn(move || {
-            let graph = self.graph();
-            let index = |kind| NameIndex::build(graph.names(kind), graph.labels().of(kind));
-            let indexes = Indexes { entities: index(NameKind::Entity), relations: index(NameKind::Relation) };
-            *self.indexes.write().unwrap_or_else(|e| e.into_inner()) = Arc::new(indexes);
-        });
+        {
+            let mut indexing = unpoisoned(&self.indexing);
+            if *indexing != Indexing::Idle {
+                *indexing = Indexing::Again;
+                return;
+            }
+            *indexing = Indexing::Busy;
+        }
+        let live = self.clone();
+        let sort = move || {
+            loop {
+                live.sort_names();
+                let mut indexing = unpoisoned(&live.indexing);
+                if *indexing == Indexing::Busy {
+                    *indexing = Indexing::Idle;
+                    return;
+                }
+                *indexing = Indexing::Busy;
+            }
+        };
+        // Without a thread the older index goes on, and the next edit of labels tries again.
+        if std::thread::Builder::new().spawn(sort).is_err() {
+            *unpoisoned(&self.indexing) = Indexing::Idle;
+        }
+    }
+
+    fn sort_names(&self) {
+        let graph = self.graph();
+        let index = |kind| NameIndex::build(graph.names(kind), graph.labels().of(kind));
+        let indexes = Indexes { entities: index(NameKind::Entity), relations: index(NameKind::Relation) };
+        *self.indexes.write().unwrap_or_else(|e| e.into_inner()) = Arc::new(indexes);
     }
 
     /// The graph as it is now.
@@ -316,6 +354,25 @@ mod tests {
         let before = size(&again);
         again.edit(&[remove(["who", "knows", "whom"]), add(["n5", "next", "n6"])]).unwrap();
         assert_eq!(size(&again), before);
+    }
+
+    /// Many labels in a row are sorted by one thread at a time, and the last one is in the index that stays.
+    #[test]
+    fn the_newest_labels_are_sorted_last() {
+        let live = Live::open("ring".into(), ring(20_000), None, Calibrations::default()).unwrap();
+        for i in 0..60 {
+            let label = format!("Label {i}");
+            live.edit_labelled(&[], &[("n7", label.as_str())]).unwrap();
+            // One thread holds the graph's names at most twice: what it sorts, and what it has sorted.
+            assert!(Arc::strong_count(&live) <= 2, "{}", Arc::strong_count(&live));
+        }
+        let begin = Instant::now();
+        while *unpoisoned(&live.indexing) != Indexing::Idle && begin.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let (indexes, graph) = (live.indexes(), live.graph());
+        assert_eq!(graph.complete(&indexes.entities, NameKind::Entity, "Label 59", 3), ["n7"]);
+        assert!(graph.complete(&indexes.entities, NameKind::Entity, "Label 3", 3).is_empty());
     }
 
     /// Labels set while a fresh index is built are there afterwards, and a label that is there already is not kept twice.

@@ -825,6 +825,12 @@ async fn misspelt_batches_and_long_names() {
     assert!(replies[..16].iter().all(|r| r["near"] == json!(["Portugal"])));
     let unknown = |r: &Value| r["error"].as_str().unwrap().starts_with("unknown entity \"Portgual\"");
     assert!(replies[16..].iter().all(|r| r["near"] == json!([]) && unknown(r)), "{batch}");
+    // The same for triples.
+    let triples = vec![json!(["Portgual", "borders", "Spain"]); 20];
+    let reply = post(&app, "/api/v1/score", json!({"triples": triples, "walks": 1})).await.json();
+    let failed = reply["failed"].as_array().unwrap();
+    assert!(failed[..16].iter().all(|r| r["near"] == json!(["Portugal"])));
+    assert!(failed.len() == 20 && failed[16..].iter().all(|r| r["near"] == json!([]) && unknown(r)), "{reply}");
     let long = "x".repeat(5000);
     let removed = post(&app, "/api/v1/triples", json!({"remove": [[long, "b", "c"]]})).await;
     assert_eq!(removed.status, StatusCode::BAD_REQUEST);
@@ -841,6 +847,7 @@ async fn descriptions_counters_and_headers() {
     assert!(fields["budget_ms"]["description"].as_str().unwrap().contains("milliseconds"));
     assert!(api["components"]["schemas"].as_object().unwrap().keys().any(|k| k.starts_with("Reply")));
     let docs = get(&app, "/docs").await;
+    assert!(docs.text.contains("<th>Parameters") && !docs.text.contains("<th>Weights"));
     assert!(docs.text.contains("POST /api/v1/predict/stream") && docs.text.contains("budget_ms"));
     assert!(docs.text.contains("<code>unknown_name</code>, <code>unknown_graph</code>"));
     // Nothing in it, nor in the page, comes from elsewhere.

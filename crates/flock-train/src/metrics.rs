@@ -77,8 +77,12 @@ fn line(entry: &LogLine) -> io::Result<String> {
 /// Reads all lines up to the first that cannot be parsed, such as one that a full disk cut short.
 /// Without a file there are none.
 pub fn read(path: &Path) -> io::Result<Vec<LogLine>> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => Ok(text.lines().map_while(|line| serde_json::from_str(line).ok()).collect()),
+    match std::fs::read(path) {
+        // Bytes: the cut may be inside a character.
+        Ok(bytes) => {
+            let lines = bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+            Ok(lines.map_while(|line| serde_json::from_slice(line).ok()).collect())
+        }
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(e) => Err(e),
     }
@@ -99,6 +103,9 @@ mod tests {
         assert_eq!(read(&path).unwrap(), [1, 2, 3].map(record));
         metrics.append(&record(4)).unwrap();
         metrics.file.write_all(b"{\"step\":5,\"lo").unwrap();
+        let mut metrics = MetricsLog::resume(&path, 9).unwrap();
+        assert_eq!(read(&path).unwrap(), [1, 2, 3, 4].map(record));
+        metrics.file.write_all(b"{\"step\":5,\"graphs\":{\"gr\xc3").unwrap();
         MetricsLog::resume(&path, 9).unwrap();
         assert_eq!(read(&path).unwrap(), [1, 2, 3, 4].map(record));
     }

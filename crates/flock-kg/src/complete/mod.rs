@@ -249,9 +249,12 @@ pub struct CompletionProgress {
 
 impl CompletionProgress {
     /// Whether the search must end now, so that the rest of a budget suffices for the questions that the best links lack, and for
-    /// `more` besides. `asked` questions have taken `spent` so far.
+    /// `more` besides. `asked` questions have taken `spent` so far. Before the first question nobody knows what one takes.
     pub fn must_end(&self, spent: Duration, asked: usize, more: usize, budget: Duration) -> bool {
-        let each = spent.as_secs_f64() / asked.max(1) as f64;
+        if asked == 0 {
+            return spent >= budget;
+        }
+        let each = spent.as_secs_f64() / asked as f64;
         spent.as_secs_f64() + each * (self.lacking + more) as f64 >= budget.as_secs_f64()
     }
 }
@@ -259,7 +262,21 @@ impl CompletionProgress {
 impl Completion {
     /// Plans the work.
     pub fn new(topology: &Topology, options: CompleteOptions) -> Completion {
-        let work = work::plan(topology, &options);
+        let work = work::plan(topology, &options, &|| true).expect("nobody stops it");
+        Completion::of(work, options)
+    }
+
+    /// As [`Completion::new`], while `go_on` says so: it is asked before each place of each relation. `None` if it
+    /// says no.
+    pub fn plan_while(
+        topology: &Topology,
+        options: CompleteOptions,
+        go_on: &dyn Fn() -> bool,
+    ) -> Option<Completion> {
+        work::plan(topology, &options, go_on).map(|work| Completion::of(work, options))
+    }
+
+    fn of(work: WorkList, options: CompleteOptions) -> Completion {
         let pool = Pool::new(options.rank_by, capacity(&options));
         let mut completion = Completion {
             options,

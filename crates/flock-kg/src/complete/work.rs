@@ -75,8 +75,8 @@ impl WorkList {
     }
 }
 
-/// Plans the questions.
-pub fn plan(topology: &Topology, options: &CompleteOptions) -> WorkList {
+/// Plans the questions, unless `go_on` says no before one of the places.
+pub fn plan(topology: &Topology, options: &CompleteOptions, go_on: &dyn Fn() -> bool) -> Option<WorkList> {
     let index = Places::new(topology);
     // A random order must not be one of the best only.
     let most = match options.order {
@@ -104,6 +104,9 @@ pub fn plan(topology: &Topology, options: &CompleteOptions) -> WorkList {
         {
             if !wanted || only.is_none() && (options.head.is_some() || options.tail.is_some()) {
                 continue;
+            }
+            if !go_on() {
+                return None;
             }
             let place = Place { index: &index, directed };
             let entities = place.entities(options.pairs, only, options.relation.is_some());
@@ -146,7 +149,7 @@ pub fn plan(topology: &Topology, options: &CompleteOptions) -> WorkList {
         place.questions = counts.get(&place.relation).copied().unwrap_or(0);
     }
     places.retain(|place| place.questions > 0);
-    WorkList { pairs, places, left, relations: topology.num_relations(), loops }
+    Some(WorkList { pairs, places, left, relations: topology.num_relations(), loops })
 }
 
 fn order(a: &(f32, u32, Pair), b: &(f32, u32, Pair)) -> std::cmp::Ordering {

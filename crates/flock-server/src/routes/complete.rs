@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ use super::{BodyProblems, ReadProblems, SharedApp, broken, json_body, within};
 use crate::App;
 use crate::ask::to_json;
 use crate::live::Live;
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use crate::turns::Turns;
 
 /// The most links of a reply.
@@ -98,6 +99,8 @@ impl CompleteWork {
         app.inquiry(&live, &graph, r.walks, r.passes, r.seed, app.limits.passes)?;
         let (request, of) = (Arc::new(r), graph.clone());
         let r = request.clone();
+        let turns = Turns::new(app, deadline);
+        let over = turns.over();
         // The permit comes back with the plan, so that the place in the queue is held until this work is done.
         let plan = move || -> Result<_, Problem> {
             let scope = Scope { relation: r.relation.as_deref(), head: r.head.as_deref(), tail: r.tail.as_deref() };
@@ -109,10 +112,13 @@ impl CompleteWork {
                 questions,
                 ..CompleteOptions::default()
             };
-            Ok((Completion::new(of.topology(), options.within(&of, &scope)?), permit))
+            let options = options.within(&of, &scope)?;
+            let planned = Completion::plan_while(of.topology(), options, &|| !over.load(Ordering::Relaxed));
+            Ok((planned.ok_or_else(Problem::late)?, permit))
         };
-        let (work, permit) = tokio::task::spawn_blocking(plan).await.map_err(broken)??;
-        let (turns, app) = (Turns::new(app, deadline), app.clone());
+        let planned = tokio::time::timeout_at(deadline, tokio::task::spawn_blocking(plan)).await;
+        let (work, permit) = planned.map_err(|_| Problem::late())?.map_err(broken)??;
+        let app = app.clone();
         Ok((CompleteWork { app, live, graph, request, turns, begin, budget, _permit: permit }, work))
     }
 
@@ -144,12 +150,14 @@ impl CompleteWork {
     async fn run(&self, mut work: Completion, mut interim: impl FnMut(String), tell: bool) -> Result<String, Problem> {
         let step = 2 * self.app.predictor.pool().current_num_threads();
         let (mut asked, mut told) = (0, Instant::now());
+        // Planning is no question: it says nothing about what a question takes.
+        let (begin, budget) = (Instant::now(), self.budget.saturating_sub(self.begin.elapsed()));
         loop {
-            let spent = self.begin.elapsed();
-            // Time for the other ends of the best links, and for reasons.
-            let reasons = if self.request.explain { work.options().top } else { 0 };
-            let hurry = work.progress().must_end(spent, asked, reasons, self.budget);
-            if spent >= self.budget {
+            let spent = begin.elapsed();
+            // Time for the other ends of the best links, and for reasons: a question, and passes that find the paths.
+            let reasons = if self.request.explain { 2 * work.options().top } else { 0 };
+            let hurry = work.progress().must_end(spent, asked, reasons, budget);
+            if spent >= budget {
                 break;
             }
             let advance =
@@ -168,11 +176,17 @@ impl CompleteWork {
                 told = Instant::now();
             }
         }
-        // Links without reasons are better than an answer that comes too late.
-        let explain = self.request.explain && self.begin.elapsed() < self.budget;
         let links = move |inquiry: &flock_kg::Inquiry<'_>, work: &mut Completion| Ok(to_json(&inquiry.links(work)?));
-        let questions = if explain { work.options().top } else { 0 };
-        Ok(self.turn(questions, explain, work, links).await?.0)
+        let (plain, work) = self.turn(0, false, work, links).await?;
+        if !self.request.explain || begin.elapsed() >= budget {
+            return Ok(plain);
+        }
+        // Links without reasons are better than none.
+        match self.turn(2 * work.options().top, true, work, links).await {
+            Ok((reply, _)) => Ok(reply),
+            Err(problem) if problem.code == Code::Late => Ok(plain),
+            Err(problem) => Err(problem),
+        }
     }
 }
 

@@ -63,7 +63,9 @@ async fn names(app: &Arc<App>, q: NamesQuery, entities: bool) -> Result<Json<Nam
     let permit = app.admit()?;
     let search = move || {
         let _permit = permit; // till the work is done, whoever waits for it
-        let (graph, indexes) = (live.graph(), live.indexes());
+        // The index first: an older one does for a newer graph, but a newer one has names that an older graph lacks.
+        let indexes = live.indexes();
+        let graph = live.graph();
         let (kind, index) = match entities {
             true => (NameKind::Entity, &indexes.entities),
             false => (NameKind::Relation, &indexes.relations),

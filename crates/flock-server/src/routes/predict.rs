@@ -33,7 +33,7 @@ const EXPLAINED: usize = 100;
 /// The most conditions on candidates: each looks at the edges of a relation.
 const CONDITIONS: usize = 64;
 /// So many misspelt questions of a request are told near names.
-const NEAR_LOOKUPS: usize = 16;
+pub(super) const NEAR_LOOKUPS: usize = 16;
 
 /// Questions and how to ask them.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]

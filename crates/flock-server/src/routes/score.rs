@@ -3,10 +3,11 @@
 use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use flock_kg::score::{TripleScores, find_triple};
+use flock_kg::score::{TripleScores, find_triple, find_triple_exactly};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::predict::NEAR_LOOKUPS;
 use super::{BodyProblems, ReadProblems, SharedApp, broken, json_body};
 use crate::ask::to_json;
 use crate::problem::{Code, Problem};
@@ -64,12 +65,17 @@ pub async fn score(State(app): SharedApp, request: Request) -> Result<Response, 
     }
     let live = app.live(r.graph.as_deref())?;
     let graph = live.graph();
-    let _permit = app.admit()?;
+    let (permit, deadline) = (app.admit()?, app.deadline());
     let of = graph.clone();
+    // The permit comes back with what was found: its place in the queue is held until this work is done.
     let find = move || {
         let (mut found, mut failed) = (Vec::new(), Vec::new());
         for triple in &r.triples {
-            match find_triple(&of, triple.each_ref()) {
+            let looked_up = match failed.len() < NEAR_LOOKUPS {
+                true => find_triple(&of, triple.each_ref()),
+                false => find_triple_exactly(&of, triple.each_ref(), NEAR_LOOKUPS),
+            };
+            match looked_up {
                 Ok(ids) => found.push(ids),
                 Err(e) => {
                     let Problem { error, code, near, .. } = e.into();
@@ -77,13 +83,14 @@ pub async fn score(State(app): SharedApp, request: Request) -> Result<Response, 
                 }
             }
         }
-        (r, found, failed)
+        (r, found, failed, permit)
     };
-    let (r, triples, failed) = tokio::task::spawn_blocking(find).await.map_err(broken)?;
+    let found = tokio::time::timeout_at(deadline, tokio::task::spawn_blocking(find)).await;
+    let (r, triples, failed, _permit) = found.map_err(|_| Problem::late())?.map_err(broken)?;
     let step = app.predictor.pool().current_num_threads();
     let positions = app.inquiry(&live, &graph, r.walks, r.passes, r.seed, app.limits.passes)?.step_positions(2)?;
     app.foresee(triples.len().div_ceil(step), positions * triples.len() as u64)?;
-    let turns = Turns::new(&app, app.deadline());
+    let turns = Turns::new(&app, deadline);
     let (walks, passes, seed) = (r.walks, r.passes, r.seed);
     let mut scored = Vec::with_capacity(triples.len());
     for some in triples.chunks(step) {

@@ -163,7 +163,14 @@ impl Store {
             }
             self.create(&StoreContent::default(), if labels.is_empty() { UNLABELLED } else { VERSION })?;
         } else if !labels.is_empty() && self.log.as_ref().is_some_and(|log| log.version < VERSION) {
-            // The first label: a file of the older version is written afresh.
+            // The first label: a file of the older version is written afresh, without what was not acknowledged.
+            if let Some(log) = &mut self.log
+                && log.torn
+            {
+                log.mend().map_err(&failed)?;
+            }
+            // If this fails it is not known which of the two files has the name: the next edit takes over that one.
+            self.log = None;
             let content = StoreContent::of(&LogContent::read(&self.path)?);
             self.create(&content, VERSION)?;
         }
@@ -243,9 +250,14 @@ impl Store {
         }
         let stored = StoreContent::of(&found);
         let overtaken = found.seen > 2 * (stored.edits.len() + stored.labels.len()) as u64 && size > LARGE;
-        if found.graph != self.graph || overtaken && self.lock.is_some() {
-            self.create(&stored, if stored.labels.is_empty() { UNLABELLED } else { VERSION })?;
-            return Ok((stored, notices));
+        let adopted = found.graph != self.graph;
+        if adopted || overtaken && self.lock.is_some() {
+            match self.create(&stored, if stored.labels.is_empty() { UNLABELLED } else { VERSION }) {
+                Ok(()) => return Ok((stored, notices)),
+                Err(e) if adopted => return Err(e),
+                // It would only have become shorter.
+                Err(e) => notices.push(format!("{e}; the file is used as it is")),
+            }
         }
         if self.lock.is_some() {
             let disk = OpenOptions::new().read(true).write(true).open(&self.path);
@@ -417,6 +429,51 @@ mod tests {
         assert!(before > 1_200_000 && fs::metadata(&path).unwrap().len() < 110_000);
         drop(store);
         assert_eq!(Store::open(&path, id(), false).unwrap().stored, stored);
+        // Where there is no room to write it afresh, it is used as it is.
+        let mut store = Store::open(&path, id(), false).unwrap().store;
+        for i in 0..12 {
+            let edit = NamedEdit { triple: ["h", "r", &long], present: i % 2 == 0 };
+            store.commit(&[edit], [vec![], vec![]], &[]).unwrap();
+        }
+        drop(store);
+        let in_the_way = dir.path().join("edits.new");
+        fs::create_dir(&in_the_way).unwrap();
+        let OpenedStore { mut store, stored: as_it_is, notices } = Store::open(&path, id(), false).unwrap();
+        assert!(as_it_is == stored && notices.len() == 1 && notices[0].ends_with("the file is used as it is"), "{notices:?}");
+        add(&mut store, "more").unwrap();
+        drop(store);
+        fs::remove_dir(&in_the_way).unwrap();
+        let stored = Store::open(&path, id(), false).unwrap().stored;
+        assert_eq!((stored.names[0].len(), stored.edits.len()), (1, 2));
+    }
+
+    /// An edit whose line was written but not acknowledged is not made by the first label, which writes the file afresh. And where
+    /// that fails, the next edit goes on with whatever file there is.
+    #[test]
+    fn the_first_label_keeps_what_was_acknowledged() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("edits");
+        let mut store = Store::open(&path, id(), false).unwrap().store;
+        add(&mut store, "a").unwrap();
+        // The line of this edit is written whole; then the disk fails, at mending too.
+        let left = Arc::new(Mutex::new(1));
+        let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        store.log.as_mut().unwrap().disk = Box::new(FailingDisk { file, left: left.clone() });
+        add(&mut store, "b").unwrap_err();
+        assert!(store.log.as_ref().unwrap().torn);
+        *left.lock().unwrap() = usize::MAX;
+        let label = |store: &mut Store| store.commit(&[], [vec![], vec![]], &[("a", "Ann")]);
+        // The new file cannot be made at first.
+        let in_the_way = dir.path().join("edits.new");
+        fs::create_dir(&in_the_way).unwrap();
+        label(&mut store).unwrap_err();
+        assert_eq!(store.take_over().unwrap().unwrap().names[0], ["a"]);
+        add(&mut store, "c").unwrap();
+        fs::remove_dir(&in_the_way).unwrap();
+        label(&mut store).unwrap();
+        drop(store);
+        let stored = Store::open(&path, id(), false).unwrap().stored;
+        assert_eq!((stored.names[0].join(" "), stored.labels.len()), ("a c".to_string(), 1));
     }
 
     /// A file without labels is one that older programs read. With the first label it is written afresh, with the edits it had.
