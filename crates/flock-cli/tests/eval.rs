@@ -68,7 +68,7 @@ fn a_cut_off_run_goes_on() {
     let straight = place.run(&many).json_text();
     assert_ne!(straight[0]["protocol"], whole[0]["protocol"]);
     std::fs::remove_file(place.path("r.json")).unwrap();
-    place.write("r.json.partial", "{\"flock-kg\":\"eval\",\"format\":2}\n{\"begin\":{\"data");
+    place.write("r.json.partial", "{\"flock-kg\":\"eval\",\"format\":3}\n{\"begin\":{\"data");
     let resumed = place.run(&many).json_text();
     assert_eq!((&resumed[0]["mrr"], &resumed[0]["relations"]), (&straight[0]["mrr"], &straight[0]["relations"]));
     // What is on record is not asked again: here four queries whose answers are said to be first.
@@ -415,6 +415,19 @@ fn a_closed_pipe_costs_no_results() {
     let list: Value = serde_json::from_str(&std::fs::read_to_string(place.path("r.json")).unwrap()).unwrap();
     assert_eq!(list.as_array().unwrap().len(), 2);
     assert!(!place.path("r.json.partial").exists());
+    // Nor what other files were asked for: ranks, and the report on a graph of one's own.
+    let ring: String = (0..40).map(|i| format!("e{i}\tnext\te{}\n", (i + 1) % 40)).collect();
+    place.write("ring.tsv", ring);
+    let how = ["--model", "entity.safetensors", "--walks", "1", "--passes", "1"];
+    let ranks = [&["eval", "Toy", "--data", "kg", "--ranks", "a.tsv"], &how[..]].concat();
+    let holdout = [&["eval", "ring.tsv", "--holdout", "0.1", "--out", "h.json"], &how[..]].concat();
+    for (args, file) in [(ranks, "a.tsv"), (holdout, "h.json")] {
+        let mut child = place.command(&args);
+        let mut child = child.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null()).spawn().unwrap();
+        drop(child.stdout.take());
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{args:?}");
+        assert!(place.path(file).exists(), "{file}");
+    }
 }
 
 #[test]

@@ -281,7 +281,8 @@ fn a_model_is_asked_with_the_switches_it_was_trained_with() {
     // One name for each relation, and half of the random starts at the query: asked as trained, and kept
     // so by further training.
     for task in ["entity", "relation"] {
-        let set = ["--task", task, "--steps", "1", "--set", "walks.inverses=false", "--set", "walks.query_start_period=2"];
+        let set =
+            ["--task", task, "--steps", "1", "--set", "walks.inverses=false", "--set", "walks.query_start_period=2"];
         let [raw, further] = ["raw", "further"].map(|name| format!("{task}-{name}"));
         let ran = ok(place.run(&pretrain(&raw, &set)));
         assert!(ran.err.contains("one name for each relation, one random start in 2 at the query"), "{}", ran.err);

@@ -2,7 +2,7 @@
 //! run is resumed.
 //!
 //! ```text
-//! {"flock-kg":"eval","format":2}
+//! {"flock-kg":"eval","format":3}
 //! {"begin":{"dataset":…,"task":…,"split":…,"protocol":{…}}}
 //! {"queries":64,"seconds":1.7,"placed":[[[higher,ties,filtered higher,filtered ties,reached,rivals],score],…]}
 //! ```
@@ -20,7 +20,7 @@ use crate::difference::difference;
 use crate::rank::{AnswerRank, Rank};
 use crate::remedy::EvalRemedy;
 
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// Why a run cannot be resumed from a file.
 #[derive(Debug, thiserror::Error)]
@@ -135,6 +135,7 @@ pub struct PartialRun {
     path: PathBuf,
     file: File,
     sections: Vec<(RunKey, SavedRanks)>,
+    resumed: Vec<usize>, // the sections that have gone on: those of another dataset of that name
 }
 
 impl PartialRun {
@@ -165,7 +166,7 @@ impl PartialRun {
             _ => PartialError::Content { file: name() },
         })?;
         file.set_len(whole as u64).and_then(|()| file.seek(SeekFrom::End(0))).map_err(io)?;
-        let mut partial = PartialRun { path: path.to_path_buf(), file, sections };
+        let mut partial = PartialRun { path: path.to_path_buf(), file, sections, resumed: Vec::new() };
         if whole == 0 {
             partial.write(&PartialLine::Head { kind: "eval".to_string(), format: FORMAT })?;
         }
@@ -181,7 +182,12 @@ impl PartialRun {
     ) -> Result<SavedRanks, PartialError> {
         let same =
             |b: &RunKey| (&b.dataset, &b.task, &b.split, b.run) == (&key.dataset, &key.task, &key.split, key.run);
-        let done = match self.sections.iter().find(|(b, _)| same(b)) {
+        let exact = |b: &RunKey| same(b) && difference(&b.protocol, &key.protocol, &[]).is_none();
+        let mut sections = 0..self.sections.len();
+        let found = sections.clone().find(|&i| exact(&self.sections[i].0));
+        let found = found.or_else(|| sections.find(|i| same(&self.sections[*i].0) && !self.resumed.contains(i)));
+        self.resumed.extend(found);
+        let done = match found.map(|i| &self.sections[i]) {
             None => SavedRanks::default(),
             Some((old, done)) => match difference(&old.protocol, &key.protocol, &[]) {
                 None if answers(done.queries) == Some(done.ranks.len()) => done.clone(),
@@ -307,6 +313,16 @@ mod tests {
             assert_eq!((done.queries, done.ranks.len()), (want, want), "cut at {cut}");
             assert!(done.ranks.iter().zip(0..).all(|(p, n)| *p == place(n)));
         }
+        // Two datasets of one name, both begun: each goes on with its own.
+        let mut partial = PartialRun::open(&path, false).unwrap();
+        assert_eq!(partial.resume(&key(1), Some).unwrap().queries, 3);
+        assert_eq!(partial.resume(&key(2), Some).unwrap(), SavedRanks::default());
+        partial.append(1, 0.5, &[place(5)]).unwrap();
+        drop(partial);
+        let mut partial = PartialRun::open(&path, false).unwrap();
+        assert_eq!([1, 2].map(|seed| partial.resume(&key(seed), Some).unwrap().queries), [3, 1]);
+        drop(partial);
+        std::fs::write(&path, &whole).unwrap();
         let fewer =
             PartialRun::open(&path, false).unwrap().resume(&key(1), |queries| (queries <= 2).then_some(queries));
         assert!(matches!(fewer, Err(PartialError::Content { .. })));

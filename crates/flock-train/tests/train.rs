@@ -604,13 +604,14 @@ fn switches_of_names_and_starts_are_trained_with_resumed_and_kept() {
     write_rings(dir.path());
     let set = ["walks.inverses=false", "walks.query_start_period=2", "walks.restart=0.1", "steps=3"];
     let config = tiny(dir.path(), &set);
-    let whole = Sitting::default().train(&config, &dir.path().join("whole")).unwrap();
+    Sitting::default().train(&config, &dir.path().join("whole")).unwrap();
     let out = dir.path().join("cut");
     for sitting in 0..4 {
         let cut = Sitting { stop_after: 1, resume: sitting > 0, ..Sitting::default() };
         cut.train(&config, &out).unwrap();
     }
-    let [whole, cut] = [dir.path().join("whole"), out.clone()].map(|dir| Checkpoint::read(&dir.join("last.safetensors")).unwrap());
+    let [whole, cut] =
+        [dir.path().join("whole"), out.clone()].map(|dir| Checkpoint::read(dir.join("last.safetensors")).unwrap());
     assert_eq!(whole.weights.values, cut.weights.values);
     let meta = &cut.weights.meta;
     assert_eq!((meta.inverses, meta.query_start_period, meta.restart), (false, 2, 102));
@@ -619,12 +620,16 @@ fn switches_of_names_and_starts_are_trained_with_resumed_and_kept() {
     let plain = Sitting::default().train(&other, &dir.path().join("plain")).unwrap();
     assert_ne!(Checkpoint::read(&plain.model).unwrap().weights.values, whole.weights.values);
     let error = Sitting { resume: true, ..Sitting::default() }.train(&other, &out).unwrap_err().to_string();
-    assert!(error.contains("walks.inverses") && error.contains("walks.query_start_period"), "{error}");
+    assert!(error.contains("walks.inverses = false"), "{error}");
+    let other = tiny(dir.path(), &["walks.inverses=false", "walks.restart=0.1", "steps=3"]);
+    let error = Sitting { resume: true, ..Sitting::default() }.train(&other, &out).unwrap_err().to_string();
+    assert!(error.contains("walks.query_start_period = 2"), "{error}");
 
     let from = format!("model.from={}", out.join("last.safetensors").display());
     for (set, kept) in [(None, 2), (Some("walks.query_start_period=0"), 0)] {
         let set: Vec<&str> = [from.as_str(), "steps=1"].into_iter().chain(set).collect();
-        let summary = Sitting::default().train(&tiny(dir.path(), &set), &dir.path().join(format!("further-{kept}"))).unwrap();
+        let summary =
+            Sitting::default().train(&tiny(dir.path(), &set), &dir.path().join(format!("further-{kept}"))).unwrap();
         let meta = Checkpoint::read(&summary.model).unwrap().weights.meta;
         assert_eq!((meta.inverses, meta.query_start_period), (false, kept));
     }

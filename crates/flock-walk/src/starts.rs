@@ -36,7 +36,7 @@ pub struct Starts {
     query_start_period: usize,
     walks: usize,
     head: NodeId,
-    tail: NodeId, // the head, for an entity query
+    tail: NodeId,         // the head, for an entity query
     tickets: Vec<Ticket>, // (n), empty if no walk has a balanced start
     key: Key,
     first_place: u64, // place of this update in the order of a type's edges

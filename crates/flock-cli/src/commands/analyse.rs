@@ -370,14 +370,16 @@ fn time_frontier(args: &FrontierArgs) -> Result<(), Failure> {
 
 /// Prints the table of a finding and writes its picture.
 fn report(finding: &Finding, output: &OutputArgs) -> Result<(), Failure> {
-    print_sheet(&finding.sheet, output.table.output)?;
-    if let Some(note) = finding.note.as_deref().filter(|_| output.table.output == OutputFormat::Table) {
-        println(note)?;
+    // The file first: nobody may be reading the table any more.
+    if let Some(path) = &output.svg {
+        write_text(path, &finding.picture).map_err(error)?;
+        say!("drawn: {}", path.display());
     }
-    let Some(path) = &output.svg else { return Ok(()) };
-    write_text(path, &finding.picture).map_err(error)?;
-    say!("drawn: {}", path.display());
-    Ok(())
+    print_sheet(&finding.sheet, output.table.output)?;
+    match finding.note.as_deref().filter(|_| output.table.output == OutputFormat::Table) {
+        Some(note) => println(note),
+        None => Ok(()),
+    }
 }
 
 fn ablations(args: &AnalysisArgs) -> Result<(), Failure> {

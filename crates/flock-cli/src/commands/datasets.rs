@@ -119,17 +119,22 @@ fn fetch_all(args: &FetchArgs) -> Result<(), Failure> {
             }
         };
         let licence = &entry.collection.licence;
-        if args.json {
-            println(&json(&json!({
+        let line = if args.json {
+            Some(json(&json!({
                 "name": name,
                 "state": state,
                 "dir": dir,
                 "licence": licence,
                 "differences": differences,
                 "error": said,
-            }))?)?;
-        } else if state == "fetched" {
-            println(&format!("{dir}  licence: {licence}"))?;
+            }))?)
+        } else {
+            (state == "fetched").then(|| format!("{dir}  licence: {licence}"))
+        };
+        match line.map_or(Ok(()), |line| println(&line)) {
+            // The others are fetched even if nobody reads about it any more.
+            Ok(()) | Err(Failure::PipeClosed) => {}
+            said => said?,
         }
     }
     if entries.len() > 1 {

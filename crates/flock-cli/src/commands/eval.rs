@@ -180,9 +180,9 @@ pub fn run(args: EvalArgs) -> Result<(), Failure> {
     let mut record = partial.as_deref().map(|path| PartialRun::open(path, args.fresh)).transpose().map_err(error)?;
     let stop = on_interrupt("stopping after these queries")?;
 
-    // With --out there is work to do even if nobody reads the table any more.
+    // With a file to write there is work to do even if nobody reads the table any more.
     let heard = |said: Result<(), Failure>| match said {
-        Err(Failure::PipeClosed) if args.out.is_some() => Ok(()),
+        Err(Failure::PipeClosed) if args.out.is_some() || args.ranks.is_some() => Ok(()),
         said => said,
     };
     let mut results: Vec<Evaluation> = Vec::new();

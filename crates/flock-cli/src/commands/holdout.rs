@@ -43,6 +43,11 @@ pub fn run(args: EvalArgs, share: f64) -> Result<(), Failure> {
         seed: args.protocol.seed,
         limit: Some(args.protocol.limit.map_or(LIMIT, |n| n as usize)),
     };
+    // With a file to write there is work to do even if nobody reads the table any more.
+    let heard = |said: Result<(), Failure>| match said {
+        Err(Failure::PipeClosed) if args.out.is_some() => Ok(()),
+        said => said,
+    };
     let mut reports: Vec<HoldoutReport> = Vec::new();
     let mut records = match args.json || args.output == OutputFormat::Table {
         true => None,
@@ -79,14 +84,15 @@ pub fn run(args: EvalArgs, share: f64) -> Result<(), Failure> {
                     "note: {path}: asked for a sample of {asked} of {hidden} hidden triples; hint: --limit N for more"
                 );
             }
-            match &mut records {
-                Some(records) => write_records(records, &graph, &report)?,
-                None if !args.json => write_report(&mut io::stdout().lock(), &graph, &report, reports.is_empty())?,
-                None => {}
-            }
             reports.push(report);
             if let Some(out) = &args.out {
                 write_text(out, &(json(&reports)? + "\n")).map_err(error)?;
+            }
+            let (report, is_first) = (&reports[reports.len() - 1], reports.len() == 1);
+            match &mut records {
+                Some(records) => heard(write_records(records, &graph, report))?,
+                None if !args.json => heard(write_report(&mut io::stdout().lock(), &graph, report, is_first))?,
+                None => {}
             }
         }
     }

@@ -434,7 +434,11 @@ impl Predict<'_> {
             let found: Vec<Result<Triple, AskError>> =
                 rows_of(true).map(|texts| find_triple(self.graph, texts)).collect();
             let triples: Vec<Triple> = found.iter().filter_map(|triple| triple.as_ref().ok().copied()).collect();
-            let scored = self.inquiry.score_triples(&triples).map_err(error)?;
+            // Without a model of entities each triple fails, and the questions go on.
+            let (scored, unscored) = match self.inquiry.score_triples(&triples) {
+                Ok(scored) => (scored, None),
+                Err(e) => (Vec::new(), Some(message(&e))),
+            };
             let (mut found, mut scored) = (found.into_iter(), scored.iter());
             for row in &group {
                 let problem = || row.problem.clone().unwrap_or_else(|| "expected 3 fields".to_string());
@@ -448,7 +452,8 @@ impl Predict<'_> {
                     Some(_) => {
                         let triple = found.next().ok_or_else(problem);
                         let triple = triple.and_then(|triple| triple.map_err(|e| message(&e)));
-                        triple.and_then(|_| scored.next().ok_or_else(problem)).map(Reply::Score)
+                        let why = || unscored.clone().unwrap_or_else(problem);
+                        triple.and_then(|_| scored.next().ok_or_else(why)).map(Reply::Score)
                     }
                     None => Err(problem()),
                 };

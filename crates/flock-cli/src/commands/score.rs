@@ -139,7 +139,8 @@ fn triples(args: &ScoreArgs, graph: &Graph) -> Result<(Vec<Triple>, usize), Fail
     let (mut triples, mut failed) = (Vec::new(), 0);
     match &args.triples {
         Some(path) => {
-            let options = LoadOptions { lenient: args.graph.reading.lenient, ..LoadOptions::default() };
+            let load::ReadingArgs { lenient, no_header, .. } = args.graph.reading;
+            let options = LoadOptions { lenient, header: no_header.then_some(false), ..LoadOptions::default() };
             let sink = |head: &str, relation: &str, tail: &str| {
                 let found = match failed < NEAR_LOOKUPS {
                     true => find_triple(graph, [head, relation, tail]),
@@ -155,7 +156,8 @@ fn triples(args: &ScoreArgs, graph: &Graph) -> Result<(Vec<Triple>, usize), Fail
                     }
                 };
             };
-            for_each_triple(path, &options, sink).map_err(error)?;
+            let report = for_each_triple(path, &options, sink).map_err(error)?;
+            load::tell(&report, &path.display().to_string());
         }
         None => triples = existing(graph, None).map_err(error)?,
     }

@@ -112,6 +112,15 @@ pub fn graph(args: &GraphArgs) -> Result<(Graph, LoadReport), Failure> {
         || graph::load_many(&paths, &options),
     );
     let (graph, report) = loaded.map_err(error)?;
+    tell(&report, &name);
+    match &args.labels.labels {
+        Some(path) => Ok((labelled(&graph, path)?, report)),
+        None => Ok((graph, report)),
+    }
+}
+
+/// Says on standard error what was left out of what was read, and what looks wrong.
+pub fn tell(report: &LoadReport, name: &str) {
     for note in report.notes() {
         say!("note: {note}");
     }
@@ -123,10 +132,6 @@ pub fn graph(args: &GraphArgs) -> Result<(Graph, LoadReport), Failure> {
     }
     for warning in report.warnings() {
         say!("warning: {warning}{}", hint(warning.remedy().as_ref()));
-    }
-    match &args.labels.labels {
-        Some(path) => Ok((labelled(&graph, path)?, report)),
-        None => Ok((graph, report)),
     }
 }
 

@@ -57,16 +57,15 @@ pub fn picture(who: &str, ours: &[(&str, f64)], over: &str, theirs: &[(&str, f64
     let found = fit.map_or("too few graphs for a correlation".to_string(), |f| {
         format!("Pearson r = {:.2}, p = {:.1e}, {} graphs (without Metafam)", f.r, f.p, gains.len())
     });
-    let class = |g: DatasetGroup| DatasetGroup::ALL.iter().position(|other| *other == g).unwrap_or(0);
+    // The groups that have a graph, in their order: points and legend have the colours of these places.
+    let present: Vec<DatasetGroup> =
+        DatasetGroup::ALL.into_iter().filter(|g| gains.iter().any(|x| x.group == *g)).collect();
+    let class = |g: DatasetGroup| present.iter().position(|other| *other == g).unwrap_or(0);
     let points: Vec<LabelledPoint> = gains
         .iter()
         .map(|g| LabelledPoint { x: g.density, y: g.gain * 100.0, label: g.dataset.clone(), class: class(g.group) })
         .collect();
-    let classes: Vec<String> = DatasetGroup::ALL
-        .iter()
-        .filter(|g| gains.iter().any(|x| x.group == **g))
-        .map(DatasetGroup::to_string)
-        .collect();
+    let classes: Vec<String> = present.iter().map(DatasetGroup::to_string).collect();
     let title = format!("Gain of {who} over {over} in {kind} MRR against the density of the graph");
     let label = format!("gain over {over} in MRR, %");
     let powers = || gains.iter().map(|g| g.density.log10());

@@ -26,11 +26,13 @@ pub struct TestSet {
 }
 
 impl TestSet {
-    /// Reduces the triples to a seeded sample.
+    /// Reduces the triples to a seeded sample. All of them are no sample: they stay in their order.
     pub fn sample(&mut self, count: usize, seed: u64) {
+        if count >= self.triples.len() {
+            return;
+        }
         let order = order(seed, self.triples.len());
-        let count = count.min(self.triples.len()) as u64;
-        self.triples = (0..count).map(|k| self.triples[order.get(k) as usize]).collect();
+        self.triples = (0..count as u64).map(|k| self.triples[order.get(k) as usize]).collect();
     }
 }
 

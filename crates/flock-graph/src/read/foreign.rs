@@ -26,17 +26,19 @@ const KINDS: [(&[u8], &str, &str); 16] = [
 
 /// Recognises a file by its first bytes. `None` if it may be a graph.
 pub(crate) fn recognise(head: &[u8]) -> Option<(&'static str, Remedy)> {
+    // Text has no control characters.
+    let is_binary = head.iter().take(512).any(|b| *b < b'\t');
     for (magic, found, remedy) in KINDS {
-        // Three letters may also begin a name. Text has no control characters.
-        if head.starts_with(magic) && (magic.len() > 4 || head.iter().take(512).any(|b| *b < b'\t')) {
+        // Three letters may also begin a name.
+        if head.starts_with(magic) && (magic.len() > 4 || is_binary) {
             return Some((found, Remedy::Write(remedy)));
         }
     }
     // DuckDB has its name after a checksum.
-    if head.get(8..12) == Some(b"DUCK") {
+    if is_binary && head.get(8..12) == Some(b"DUCK") {
         return Some(("a DuckDB database", Remedy::Write("export a table as Parquet or CSV")));
     }
-    if head.get(257..262) == Some(b"ustar") {
+    if is_binary && head.get(257..262) == Some(b"ustar") {
         return Some(("a tar archive", Remedy::Write("unpack it first, then name the file or the directory")));
     }
     // Pickle, of protocol 2 to 5.

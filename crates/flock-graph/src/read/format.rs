@@ -193,7 +193,9 @@ impl Format {
             let graphml = text.contains("<graphml") || text.contains(":graphml");
             return Some(if graphml { Format::GraphMl } else { Format::RdfXml });
         }
-        if begins("@prefix") || begins("@base") || begins("PREFIX ") || begins("BASE ") || begins("@version") {
+        // The words of SPARQL also begin names, such as base camp.
+        let declares = tabs < 2 && rdf.contains('<') && (begins("PREFIX ") || begins("BASE "));
+        if begins("@prefix") || begins("@base") || declares || begins("@version") {
             return Some(if has_graph_block(&text) { Format::TriG } else { Format::Turtle });
         }
         if (rdf.starts_with('<') || rdf.starts_with("_:")) && rdf.ends_with('.') {
@@ -307,6 +309,8 @@ mod tests {
         assert_eq!(sniff("\n a\tb\tc\n"), Some(Format::Tsv));
         assert_eq!(sniff("#1\tis\t#2\n"), Some(Format::Tsv));
         assert_eq!(sniff("a,\"b\",c\n"), Some(Format::Csv));
+        assert_eq!(sniff("Base camp\tin\tNepal\n"), Some(Format::Tsv));
+        assert_eq!(sniff("BASE <a:b>\n"), Some(Format::Turtle));
         assert_eq!(sniff("<a:b>\t<a:c>\t<a:d> .\n"), Some(Format::NTriples));
         assert_eq!(sniff("# made by hand\n_:b0 <a:c> \"d\" .\n"), Some(Format::NTriples));
         assert_eq!(sniff("# by hand\n\n@prefix a: <b:> .\n"), Some(Format::Turtle));

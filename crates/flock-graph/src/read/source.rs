@@ -191,11 +191,13 @@ fn detect(file: &str, head: &[u8]) -> Result<Format, LoadError> {
     let named = Format::from_name(&file());
     let is_text =
         |format| matches!(format, Format::Tsv | Format::Csv | Format::NTriples | Format::Turtle | Format::RdfXml);
-    if Format::is_json(head) && Format::is_json_ld(head) {
+    let is_all = head.len() < HEAD - 3;
+    // Values of JSON lines may be objects with an `@id`.
+    let is_lines = || named == Some(Format::JsonLines) && json::is_lines(head, is_all);
+    if Format::is_json(head) && Format::is_json_ld(head) && !is_lines() {
         return Ok(Format::JsonLd);
     }
     if Format::is_json(head) && named.is_none_or(is_text) {
-        let is_all = head.len() < HEAD - 3;
         if json::is_lines(head, is_all) {
             return Ok(Format::JsonLines);
         }

@@ -268,11 +268,7 @@ impl Completion {
 
     /// As [`Completion::new`], while `go_on` says so: it is asked before each place of each relation. `None` if it
     /// says no.
-    pub fn plan_while(
-        topology: &Topology,
-        options: CompleteOptions,
-        go_on: &dyn Fn() -> bool,
-    ) -> Option<Completion> {
+    pub fn plan_while(topology: &Topology, options: CompleteOptions, go_on: &dyn Fn() -> bool) -> Option<Completion> {
         work::plan(topology, &options, go_on).map(|work| Completion::of(work, options))
     }
 

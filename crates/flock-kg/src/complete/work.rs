@@ -319,6 +319,10 @@ mod tests {
     use crate::complete::{Scope, Search};
     use flock_graph::{Graph, GraphBuilder};
 
+    fn plan(topology: &Topology, options: &CompleteOptions) -> WorkList {
+        super::plan(topology, options, &|| true).unwrap()
+    }
+
     /// Ten towns `in` a country; town 9 has no mayor; three people speak languages: ann two, bob one, eve none. Rivers are `in` a
     /// country as well.
     fn graph() -> Graph {

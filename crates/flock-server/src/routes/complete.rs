@@ -156,8 +156,9 @@ impl CompleteWork {
             let spent = begin.elapsed();
             // Time for the other ends of the best links, and for reasons: a question, and passes that find the paths.
             let reasons = if self.request.explain { 2 * work.options().top } else { 0 };
-            let hurry = work.progress().must_end(spent, asked, reasons, budget);
-            if spent >= budget {
+            // One step in any case, however long planning took.
+            let hurry = asked > 0 && work.progress().must_end(spent, asked, reasons, budget);
+            if asked > 0 && spent >= budget {
                 break;
             }
             let advance =

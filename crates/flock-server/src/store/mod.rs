@@ -255,8 +255,11 @@ impl Store {
             match self.create(&stored, if stored.labels.is_empty() { UNLABELLED } else { VERSION }) {
                 Ok(()) => return Ok((stored, notices)),
                 Err(e) if adopted => return Err(e),
-                // It would only have become shorter.
-                Err(e) => notices.push(format!("{e}; the file is used as it is")),
+                // It would only have become shorter. It is not known which of the two files has the name.
+                Err(e) => {
+                    notices.push(format!("{e}; the file is used as it is"));
+                    found = LogContent::read(&self.path)?;
+                }
             }
         }
         if self.lock.is_some() {
@@ -265,7 +268,7 @@ impl Store {
                 disk: Box::new(disk.map_err(self.io_error("open it for writing"))?),
                 version: found.version,
                 marks: found.marks,
-                len: size,
+                len: found.len,
                 number: found.number,
                 digest: found.digest,
                 torn: found.torn,
@@ -439,7 +442,10 @@ mod tests {
         let in_the_way = dir.path().join("edits.new");
         fs::create_dir(&in_the_way).unwrap();
         let OpenedStore { mut store, stored: as_it_is, notices } = Store::open(&path, id(), false).unwrap();
-        assert!(as_it_is == stored && notices.len() == 1 && notices[0].ends_with("the file is used as it is"), "{notices:?}");
+        assert!(
+            as_it_is == stored && notices.len() == 1 && notices[0].ends_with("the file is used as it is"),
+            "{notices:?}"
+        );
         add(&mut store, "more").unwrap();
         drop(store);
         fs::remove_dir(&in_the_way).unwrap();

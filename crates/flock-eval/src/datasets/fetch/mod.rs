@@ -59,8 +59,9 @@ pub fn fetch(
             Ok(differences)
         });
         // What was made of a failed fetch is of no use; what was downloaded is.
-        let rest = if placed.is_ok() || !source.is_web() { &work } else { &made };
+        let rest = if placed.is_ok() { &work } else { &made };
         let _ = fs::remove_dir_all(rest);
+        let _ = fs::remove_dir(&work); // fails if downloads are kept
         placed
     });
     // Fails if downloads are kept, or another dataset is being fetched, which is fine.
