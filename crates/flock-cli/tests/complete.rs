@@ -150,6 +150,20 @@ fn given_triples_are_scored() {
     assert_eq!(lines[0]["scores"][0]["logit"], rows[0]["logit"]);
     assert!(lines[1]["error"].as_str().unwrap().contains("Portgual"));
     assert_eq!(lines[2]["scores"][0]["as_head"]["rank"], rows[1]["head_rank"]);
+    // Without a model of entities triples fail one by one, and questions about relations are answered.
+    place.write("mixed.tsv", "Portugal\t?\tSpain\nPortugal\tborders\tSpain\nSpain\t?\tFrance\n");
+    let batch = ["predict", "world.tsv", "--queries", "mixed.tsv", "--model", "relation.safetensors", "--walks", "2"];
+    let batch = place.run(&[&batch[..], &["--json"]].concat());
+    let lines = batch.json();
+    assert_eq!((batch.code, lines.len()), (Some(1), 3));
+    assert!(lines[1]["error"].is_string() && lines[0]["answers"].is_array() && lines[2]["answers"].is_array());
+    // A first row that looks like a header is left out with a note, unless one says that it is none.
+    place.write("triples.tsv", "Ada\tlink\tBob\nPortugal\tin\tEurope\nSpain\tin\tEurope\n");
+    let all = ["score", "world.tsv", "triples.tsv", "--model", "entity.safetensors", "--walks", "2"];
+    let ran = place.run(&all).fine();
+    assert!(ran.err.contains("triples.tsv") && ran.err.contains("header"), "{}", ran.err);
+    let ran = score(&[]);
+    assert!(ran.code == Some(1) && ran.err.contains("Ada, link, Bob"), "{}", ran.err);
 }
 
 #[test]

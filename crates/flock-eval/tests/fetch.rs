@@ -54,6 +54,9 @@ fn a_second_call_takes_up_what_the_first_left() {
     assert!(text.contains("broke off after 25") && text.ends_with("; what has come is kept"), "{text}");
     assert_eq!(error.remedy(), Some(DatasetRemedy::Resume));
     assert!(!dir.path().join("NLIngram_0").exists());
+    // A directory that lacks the files is no reason to throw away what has come.
+    let empty = tempfile::tempdir().unwrap();
+    fetch(entry, Some(empty.path().to_str().unwrap()), dir.path(), true, &mut quiet).unwrap_err();
     state.lock().unwrap().cut = None;
     fetch(entry, Some(&url), dir.path(), true, &mut quiet).unwrap();
     assert!(state.lock().unwrap().seen.contains(&("data/NL-0/train.txt".to_string(), 25, 53)));

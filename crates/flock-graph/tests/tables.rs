@@ -416,6 +416,13 @@ fn files_that_are_no_graphs_are_named() {
             assert!(got.starts_with(&format!("{name}: {want}")), "{got}");
         }
     }
-    // Names that begin like magic are names.
+    // Names that begin like magic are names. So are those that have magic further on.
+    assert_eq!(default("g.tsv", "DAFFY\tX\tDUCK\nDAFFY\tX\tBUGS\n").1.triples, 2);
+    let tasty = format!("{}\tis\tmustard\n", "x".repeat(257 - "\tis\tm".len()));
+    assert_eq!(&tasty[257..262], "ustar");
+    assert_eq!(default("g.tsv", &tasty).1.triples, 1);
+    // Values of JSON lines may have an @id.
+    let line = "{\"head\": {\"@id\": \"a\"}, \"relation\": \"r\", \"tail\": {\"@id\": \"b\"}}\n";
+    assert_eq!(default("g.jsonl", &line.repeat(2)).1.triples, 1);
     assert_eq!(default("g.tsv", "ORC\tis a\tmonster\nGIF8\tis a\tthing\n").1.triples, 2);
 }
