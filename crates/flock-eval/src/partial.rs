@@ -135,7 +135,7 @@ pub struct PartialRun {
     path: PathBuf,
     file: File,
     sections: Vec<(RunKey, SavedRanks)>,
-    resumed: Vec<usize>, // the sections that have gone on: those of another dataset of that name
+    resumed: Vec<usize>, // the sections that have gone on
 }
 
 impl PartialRun {
@@ -185,7 +185,10 @@ impl PartialRun {
         let exact = |b: &RunKey| same(b) && difference(&b.protocol, &key.protocol, &[]).is_none();
         let mut sections = 0..self.sections.len();
         let found = sections.clone().find(|&i| exact(&self.sections[i].0));
-        let found = found.or_else(|| sections.find(|i| same(&self.sections[*i].0) && !self.resumed.contains(i)));
+        // One that has gone on with its own graph may be of another dataset of that name.
+        let other_graph = |b: &RunKey| b.protocol["graph"] != key.protocol["graph"];
+        let foreign = |i: &usize| self.resumed.contains(i) && other_graph(&self.sections[*i].0);
+        let found = found.or_else(|| sections.find(|i| same(&self.sections[*i].0) && !foreign(i)));
         self.resumed.extend(found);
         let done = match found.map(|i| &self.sections[i]) {
             None => SavedRanks::default(),
@@ -316,11 +319,13 @@ mod tests {
         // Two datasets of one name, both begun: each goes on with its own.
         let mut partial = PartialRun::open(&path, false).unwrap();
         assert_eq!(partial.resume(&key(1), Some).unwrap().queries, 3);
-        assert_eq!(partial.resume(&key(2), Some).unwrap(), SavedRanks::default());
+        assert!(partial.resume(&key(2), Some).is_err());
+        let other = RunKey { protocol: serde_json::json!({ "seed": 1, "graph": "b" }), ..key(1) };
+        assert_eq!(partial.resume(&other, Some).unwrap(), SavedRanks::default());
         partial.append(1, 0.5, &[place(5)]).unwrap();
         drop(partial);
         let mut partial = PartialRun::open(&path, false).unwrap();
-        assert_eq!([1, 2].map(|seed| partial.resume(&key(seed), Some).unwrap().queries), [3, 1]);
+        assert_eq!([key(1), other].map(|key| partial.resume(&key, Some).unwrap().queries), [3, 1]);
         drop(partial);
         std::fs::write(&path, &whole).unwrap();
         let fewer =
