@@ -160,7 +160,8 @@ impl Starts {
         let (group, number) = (self.groups[walk / self.n], walk % self.n);
         match group {
             StartKind::Uniform if self.query_start_period > 0 && number.is_multiple_of(self.query_start_period) => {
-                StartKind::At(if number / self.query_start_period % 2 == 0 { self.head } else { self.tail })
+                let turn = number / self.query_start_period;
+                StartKind::At(if turn.is_multiple_of(2) { self.head } else { self.tail })
             }
             group => group,
         }
