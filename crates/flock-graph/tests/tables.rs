@@ -423,6 +423,6 @@ fn files_that_are_no_graphs_are_named() {
     assert_eq!(default("g.tsv", &tasty).1.triples, 1);
     // Values of JSON lines may have an @id.
     let line = "{\"head\": {\"@id\": \"a\"}, \"relation\": \"r\", \"tail\": {\"@id\": \"b\"}}\n";
-    assert_eq!(default("g.jsonl", &line.repeat(2)).1.triples, 1);
+    assert_eq!(default("g.jsonl", line.repeat(2)).1.triples, 1);
     assert_eq!(default("g.tsv", "ORC\tis a\tmonster\nGIF8\tis a\tthing\n").1.triples, 2);
 }
