@@ -359,9 +359,9 @@ impl Model {
     ///
     /// >>> import flock_kg as fk
     /// >>> model, graph = fk.Model.bundled(), fk.Graph.bundled()
-    /// >>> questions = [("Spain", "official_language", None), (None, "capital", "Lisbon")]
+    /// >>> questions = [("Spain", "official_language", None), (None, "capital", "Tokyo")]
     /// >>> model.predict_many(graph, questions, top=1)["answer"]
-    /// ['Spanish', 'Portugal']
+    /// ['Spanish', 'Japan']
     #[pyo3(signature = (graph, questions, *, columns=None, top=10, passes=None, walks=None, seed=0, budget=None, only_new=false,
         among=None, among_type=None, among_range=None, among_domain=None, reasons=false, max_hops=4, calibration=None,
         ids=false, on_error="raise", out=None, progress=None))]
