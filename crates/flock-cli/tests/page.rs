@@ -105,7 +105,7 @@ impl Browser {
     fn wait(&self, expression: &str) {
         let begin = Instant::now();
         while self.eval(&format!("!!({expression})")) != true {
-            if begin.elapsed() > Duration::from_secs(60) {
+            if begin.elapsed() > Duration::from_secs(180) {
                 self.screenshot("failed");
                 panic!("{expression}\n{}", self.eval("document.body.innerText"));
             }
@@ -198,7 +198,7 @@ impl Browser {
     }
 
     fn settled(&self) {
-        self.wait("/answers? after \\d+ passes/.test(document.getElementById('status').textContent)");
+        self.wait("/answers? after \\d+ pass/.test(document.getElementById('status').textContent)");
     }
 }
 
